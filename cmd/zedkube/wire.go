@@ -11,6 +11,7 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/base/cipher"
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/base/loglevel"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
@@ -228,6 +229,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Status: clusterStatus, Nodes: kube.Nodes, API: kube.API, Info: info,
 			TopicDirs: []string{p.In(types.PathTopics), p.In(types.PathKeptTopics)}, InstallLog: p.In("/persist/kubelog/k3s-install.log"),
 			Version: p.Version, Reports: p.Reports, ProversFile: p.In("/persist/zedkube/all-prove"),
+			PeersFile: p.In(clusterauth.MemoryFile), Operations: record,
 		},
 
 		// The workload.

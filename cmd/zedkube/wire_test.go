@@ -129,7 +129,7 @@ func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
 		k3s, server, drains := c["k3sconfig"].(*k3sconfig.Component), c["statusserver"].(*statusserver.Component), c["drain"].(*drain.Component)
 		logs, vnc := c["applogs"].(*applogs.Component), c["console"].(*console.Component)
 		got := slices.Concat(server.TopicDirs, drains.ForceFiles, drains.Markers, []string{
-			server.InstallLog, server.ProversFile, drains.FaultMarker, c["clustertoken"].(*clustertoken.Component).Manifest,
+			server.InstallLog, server.ProversFile, server.PeersFile, drains.FaultMarker, c["clustertoken"].(*clustertoken.Component).Manifest,
 			k3s.OverrideFile, k3s.Binary, k3s.PID, k3s.Proc, logs.Journal, logs.Checkpoints, vnc.File, vnc.OldFile, vnc.KubeInit, vnc.Proc,
 			c["sriov"].(*sriov.Component).Sysfs, c["watchdog"].(*watchdog.Component).TouchFile,
 			c["localserver"].(*localserver.Component).Socket, c["localserver"].(*localserver.Component).TokenFile,
@@ -137,7 +137,7 @@ func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
 		for i, want := range []string{
 			"/run", "/persist/status", "/tmp/force-NodeDrainStatus-global.json", "/persist/kube-status/force-NodeDrainStatus-global.json",
 			"/persist/reboot-reason", "/persist/boot-reason", "/run/systemd/shutdown/scheduled",
-			"/persist/kubelog/k3s-install.log", "/persist/zedkube/all-prove", "/tmp/DrainStatus_FaultInjection_Wait",
+			"/persist/kubelog/k3s-install.log", "/persist/zedkube/all-prove", "/persist/zedkube/peers-with-tls", "/tmp/DrainStatus_FaultInjection_Wait",
 			"/persist/vault/manifests/registration.yaml",
 			"/persist/vault/k3s-user-override.yaml", "/persist/vault/kube/k3s/bin/k3s", "/run/k3s.pid", "/proc",
 			"/run/zedkube.applogs", "/persist/kube-status/zedkube-applogs.jsonl",

@@ -44,18 +44,18 @@ func TestWhoMayAskForReports(t *testing.T) {
 	}
 	for name, r := range rows {
 		t.Run(name, func(t *testing.T) {
-			if got := admit(netip.MustParseAddr(r.remote), netip.MustParseAddr(r.local), nodes, true); got != r.want {
+			if got := admit(netip.MustParseAddr(r.remote), netip.MustParseAddr(r.local), nodes, types.Node.Foreign, true); got != r.want {
 				t.Errorf("got %d, want %d", got, r.want)
 			}
 			if isEVE := strings.HasPrefix(name, "EVE's node") || name == "a Node as IPv6 writes IPv4" || name == "a stamp that outlived its agent"; isEVE {
 				r.want = proves
 			}
-			if got := admit(netip.MustParseAddr(r.remote), netip.MustParseAddr(r.local), nodes, false); got != r.want {
+			if got := admit(netip.MustParseAddr(r.remote), netip.MustParseAddr(r.local), nodes, types.Node.Foreign, false); got != r.want {
 				t.Errorf("where every Node proves: got %d, want %d", got, r.want)
 			}
 		})
 	}
-	if got := admit(netip.Addr{}, netip.Addr{}, nodes, true); got != denied {
+	if got := admit(netip.Addr{}, netip.Addr{}, nodes, types.Node.Foreign, true); got != denied {
 		t.Errorf("an address that cannot be read gets %d", got)
 	}
 }

@@ -82,11 +82,14 @@ var errNotAMember = errors.New("only this node and the other nodes of its cluste
 
 // judge says why r is not to be answered, nil if it is.
 func (c *Component) judge(r *http.Request, remote, local netip.AddrPort) error {
-	switch admit(remote.Addr(), local.Addr(), c.Nodes.All(), c.withoutProof()) {
+	switch admit(remote.Addr(), local.Addr(), c.Nodes.All(), c.foreign, c.withoutProof()) {
 	case free:
 		return nil
 	case denied:
 		return errNotAMember
+	}
+	if r.TLS != nil {
+		return nil // its bearer proves as much
 	}
 	status, _ := c.Status.Get(types.Global)
 	return c.limits.proofs.CheckRequest(r, local, r.URL.EscapedPath(), status)
@@ -179,8 +182,7 @@ func (c *Component) serveClusterApp(w http.ResponseWriter, r *http.Request) {
 func (c *Component) askAll(ctx context.Context, from netip.Addr, id string) round {
 	status, _ := c.Status.Get(types.Global)
 	own, _ := status.OwnAddress()
-	asker := newAsker(status, cmp.Or(c.Port, types.PortStatus))
-	defer asker.client.CloseIdleConnections()
+	asker := c.newAsker(ctx, status)
 	ips := peers(own, c.Nodes.All())
 	out := round{Key: "cluster-app", Value: make([]any, 1+len(ips))}
 	var work boundedhttp.Group
@@ -229,15 +231,14 @@ type asker struct {
 }
 
 // newAsker asks from the cluster address, by which the peers know this node.
-func newAsker(status types.EdgeNodeClusterStatus, port int) *asker {
-	a := &asker{token: status.EncryptedClusterToken, zone: status.ClusterInterface, port: port}
+func (c *Component) newAsker(ctx context.Context, status types.EdgeNodeClusterStatus) *asker {
+	a := &asker{token: status.EncryptedClusterToken, zone: status.ClusterInterface, port: cmp.Or(c.Port, types.PortStatus)}
 	a.key, _ = proof.Key(status) // without one the question goes unsigned, and a peer that wants it signed says so
-	dialer := &net.Dialer{Timeout: peerTimeout}
+	dialer := &net.Dialer{}
 	if own, ok := status.OwnAddress(); ok {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a.zoned(own), 0))
 	}
-	a.client = boundedhttp.NewClient(dialer.DialContext, nil, boundedhttp.MaxHeaderBytes)
-	a.client.Timeout = peerTimeout
+	a.client = c.client(ctx, dialer).HTTP()
 	return a
 }
 
@@ -249,6 +250,8 @@ func (a *asker) zoned(ip netip.Addr) netip.Addr {
 }
 
 func (a *asker) ask(ctx context.Context, ip netip.Addr, id string) (report, error) {
+	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
+	defer cancel()
 	u := url.URL{Scheme: "http", Host: net.JoinHostPort(a.zoned(ip).String(), strconv.Itoa(a.port)), Path: appPath + "/" + id}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), http.NoBody)
 	if err != nil {

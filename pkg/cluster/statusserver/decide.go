@@ -3,8 +3,6 @@ package statusserver
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,6 +19,8 @@ type facts struct {
 	api    types.APIStatus
 	heard  bool // api holds something
 	marks  marks
+
+	anyForeign bool // on one of the nodes no zedkube is known to run that can prove itself
 
 	proved  string    // the cluster that was once seen with a zedkube of this kind on every Node
 	stamped time.Time // since when it has looked so; zero for not
@@ -42,8 +42,8 @@ func decide(f facts) action {
 	return a
 }
 
-// proved is the cluster of this node, if there was a time at which a zedkube of
-// this kind ran on each of its Nodes, else "". A stamp that has outlived its agent
+// proved is the cluster of this node, if there was a time at which a zedkube that can
+// prove itself ran on each of its Nodes, else "". A stamp that has outlived its agent
 // is known for that only after StampFresh, so it takes as long.
 func proved(f facts) (cluster string, stamped time.Time) {
 	id := f.status.ClusterID.UUID
@@ -53,8 +53,7 @@ func proved(f facts) (cluster string, stamped time.Time) {
 	if f.proved == id.String() {
 		return f.proved, time.Time{}
 	}
-	isForeign := func(n types.Node) bool { return n.Foreign() }
-	if !f.api.Answers() || !f.api.Synced || len(f.nodes) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(f.nodes)), isForeign) {
+	if !f.api.Answers() || !f.api.Synced || len(f.nodes) == 0 || f.anyForeign {
 		return "", time.Time{}
 	}
 	if f.stamped.IsZero() {

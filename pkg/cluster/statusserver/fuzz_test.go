@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,6 +69,7 @@ func FuzzRequest(f *testing.F) {
 	f.Cleanup(func() { c.stop(f.Context()); c.ending.Wait() })
 	f.Fuzz(func(t *testing.T, request []byte) {
 		_, _ = exchange(t, c.server.address, request, 200*time.Millisecond)
+		_, _ = exchange(t, byTLS+c.server.address, request, 200*time.Millisecond)
 		got, err := exchange(t, c.server.address, []byte("GET /status HTTP/1.0\r\n\r\n"), 10*time.Second)
 		if err != nil || !bytes.HasSuffix(got, []byte("cluster:"+clusterID)) {
 			t.Errorf("after %q: %q, %v", request, got, err)
@@ -80,14 +80,11 @@ func FuzzRequest(f *testing.F) {
 // exchange sends request, ends what it has to say, and reads what comes back.
 func exchange(t *testing.T, address string, request []byte, patience time.Duration) ([]byte, error) {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := dialFrom(t, "", address)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := conn.Write(request); err == nil {
-		_ = conn.(*net.TCPConn).CloseWrite()
+		_ = conn.(interface{ CloseWrite() error }).CloseWrite()
 	}
 	return io.ReadAll(conn)
 }

@@ -99,7 +99,7 @@ const (
 )
 
 // Reports says who gets reports without a proof, of the Nodes on which no zedkube
-// of this kind is known to run. EVE's has no proof to give.
+// is known to run that can prove itself. EVE's can since it speaks TLS.
 type Reports string
 
 const (
@@ -132,7 +132,7 @@ func (r *Reports) Type() string { return "auto|always|never" }
 // admit says what the one who asks from the address remote at our address local may do
 // (docs/wire.md, "Status server"). withoutProof says that a foreign Node needs no
 // proof.
-func admit(remote, local netip.Addr, nodes map[string]types.Node, withoutProof bool) access {
+func admit(remote, local netip.Addr, nodes map[string]types.Node, foreign func(types.Node) bool, withoutProof bool) access {
 	remote, local = plain(remote), plain(local)
 	if !remote.IsValid() {
 		return denied
@@ -146,10 +146,10 @@ func admit(remote, local netip.Addr, nodes map[string]types.Node, withoutProof b
 		if ip, err := netip.ParseAddr(n.InternalIP); err != nil || plain(ip) != remote {
 			continue
 		}
-		if !withoutProof || !n.Foreign() {
+		if !withoutProof || !foreign(n) {
 			return proves // also where another Node claims the same address
 		}
-		found = free // EVE's own zedkube has no proof to give
+		found = free // EVE's own zedkube before TLS has no proof to give
 	}
 	return found
 }

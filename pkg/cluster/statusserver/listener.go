@@ -1,6 +1,8 @@
 package statusserver
 
 import (
+	"crypto/tls"
+	"errors"
 	"net"
 	"net/netip"
 	"runtime"
@@ -61,7 +63,9 @@ func rankOf(ip netip.Addr, status types.EdgeNodeClusterStatus, nodes map[string]
 type bounded struct {
 	*net.TCPListener
 	rank   func(netip.Addr) rank
-	closed int // for others; of the goroutine that accepts
+	tls    *tls.Config
+	failed func(netip.Addr, error) // told of a TLS handshake that failed
+	closed int                     // for others; of the goroutine that accepts
 
 	mu   sync.Mutex
 	open []*trackedConn // oldest first
@@ -75,13 +79,81 @@ type origin struct {
 	n    int
 }
 
-// trackedConn is a *net.TCPConn and not a net.Conn, so that the HTTP server finds its
-// CloseWrite and a refused request still gets its answer.
+// trackedConn is a connection that speaks TLS if its first byte begins a handshake,
+// else what it always did. Both come with its first Read, in the goroutine that
+// serves it and under the deadline of the request's head: who sends nothing, or a
+// half of a handshake, holds up nobody. It is no *net.TCPConn, of which the HTTP
+// server would use more than these methods, past the TLS.
 type trackedConn struct {
-	*net.TCPConn
-	owner *bounded
-	from  *origin
-	busy  atomic.Bool // it has sent a whole request, its body too, and waits for the answer
+	net.Conn
+	owner  *bounded
+	from   *origin
+	busy   atomic.Bool // it has sent a whole request, its body too, and waits for the answer
+	begun  bool        // its first byte has come
+	secure *tls.Conn   // nil for none
+}
+
+// Read implements net.Conn.
+func (h *trackedConn) Read(p []byte) (int, error) {
+	if !h.begun {
+		var first [1]byte
+		if n, err := h.Conn.Read(first[:]); n == 0 {
+			return 0, err
+		}
+		h.begun = true
+		again := &replayed{Conn: h.Conn, first: first[:]}
+		if first[0] != recordHandshake {
+			return again.Read(p)
+		}
+		h.secure = tls.Server(again, h.owner.tls)
+	}
+	if h.secure == nil {
+		return h.Conn.Read(p)
+	}
+	n, err := h.secure.Read(p)
+	if err != nil && n == 0 && !h.secure.ConnectionState().HandshakeComplete {
+		h.owner.failed(h.from.ip, err)
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (h *trackedConn) Write(p []byte) (int, error) {
+	if h.secure != nil {
+		return h.secure.Write(p)
+	}
+	return h.Conn.Write(p)
+}
+
+// CloseWrite is for the HTTP server: a refused request still gets its answer.
+func (h *trackedConn) CloseWrite() error {
+	var err error
+	if h.secure != nil {
+		err = h.secure.CloseWrite()
+	}
+	if tcp, ok := h.Conn.(*net.TCPConn); ok {
+		err = errors.Join(err, tcp.CloseWrite())
+	}
+	return err
+}
+
+// recordHandshake is the first byte of a TLS connection, and of no request.
+const recordHandshake = 0x16
+
+// replayed is a connection whose first byte was read already.
+type replayed struct {
+	net.Conn
+	first []byte
+}
+
+// Read implements net.Conn.
+func (r *replayed) Read(p []byte) (int, error) {
+	if len(r.first) == 0 {
+		return r.Conn.Read(p)
+	}
+	n := copy(p, r.first)
+	r.first = r.first[n:]
+	return n, nil
 }
 
 // Accept implements net.Listener.
@@ -94,7 +166,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	if addr, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		ip = plain(addr.AddrPort().Addr())
 	}
-	h := &trackedConn{TCPConn: conn, owner: b}
+	h := &trackedConn{Conn: conn, owner: b}
 	if surplus := b.add(h, ip); surplus != nil {
 		_ = surplus.Close()
 		// A loop that only accepts would close connections before those who
@@ -163,10 +235,11 @@ func (b *bounded) evictable(may func(*trackedConn) bool) *trackedConn {
 	return out
 }
 
-// Close implements net.Conn.
+// Close implements net.Conn. A farewell of TLS could wait for a client that reads
+// nothing, and hold up who closes; HTTP itself says where an answer ends.
 func (h *trackedConn) Close() error {
 	h.owner.remove(h)
-	return h.TCPConn.Close()
+	return h.Conn.Close()
 }
 
 func (b *bounded) remove(h *trackedConn) {

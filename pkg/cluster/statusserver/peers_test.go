@@ -116,7 +116,7 @@ func TestPeerThatHangsIsGivenUp(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := newAsker(status(firstIP+"/24", true), port).ask(ctx, netip.MustParseAddr(secondIP), "")
+	_, err := asking(t, port).newAsker(ctx, status(firstIP+"/24", true)).ask(ctx, netip.MustParseAddr(secondIP), "")
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
@@ -140,7 +140,7 @@ func TestOneRoundAtATimeForOneSource(t *testing.T) {
 	player(t, "127.12.34.14", first.port, func(http.ResponseWriter, *http.Request) { asked <- struct{}{}; <-goOn })
 	conn := dialFrom(t, firstIP, first.at(firstIP))
 	defer conn.Close()
-	fmt.Fprint(conn, "GET /cluster-app HTTP/1.1\r\nHost: x\r\n\r\n")
+	fmt.Fprint(conn, "GET /cluster-app HTTP/1.1\r\nHost: x\r\n"+auth+"\r\n")
 	<-asked
 	if got, body := from(t, firstIP, first.at(firstIP), http.MethodGet, "/cluster-app", nil); got != 429 {
 		t.Errorf("a second round: %d %q", got, body)
@@ -200,7 +200,7 @@ func TestPeerIsAskedByIPv6(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"hostname":"six"}`)
 	})
-	got, err := newAsker(s, port).ask(t.Context(), netip.MustParseAddr("::1"), "b3e2f")
+	got, err := asking(t, port).newAsker(t.Context(), s).ask(t.Context(), netip.MustParseAddr("::1"), "b3e2f")
 	if err != nil || got.Hostname != "six" {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -1,8 +1,10 @@
 package statusserver
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,7 +50,7 @@ func TestWhenAllNodesHaveProofs(t *testing.T) {
 		"it was so once":                     {nodes: stamped(types.Node{}), api: answers, since: -1, proved: clusterID, want: true},
 		"in another cluster":                 {nodes: stamped(types.Node{}), api: answers, since: -1, proved: deviceID},
 	} {
-		f := facts{now: now, nodes: c.nodes, api: c.api, heard: true, proved: c.proved}
+		f := facts{now: now, nodes: c.nodes, anyForeign: slices.ContainsFunc(slices.Collect(maps.Values(c.nodes)), types.Node.Foreign), api: c.api, heard: true, proved: c.proved}
 		f.status.ClusterID.UUID = uuid.MustParse(clusterID)
 		if c.since >= 0 {
 			f.stamped = now.Add(-c.since)

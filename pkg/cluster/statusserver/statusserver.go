@@ -5,7 +5,7 @@
 //	reads:  EdgeNodeClusterStatus, nodes, APIStatus, EdgeNodeInfo; for reports
 //	        the files of other agents' topics and the log of the kube container
 //	writes: nothing
-//	serves: http://<cluster address>:12346, see docs/wire.md, "Status server"
+//	serves: <cluster address>:12346, by TLS and by plain HTTP, see docs/wire.md, "Status server"
 package statusserver
 
 import (
@@ -13,15 +13,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
-	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -49,6 +51,8 @@ type Component struct {
 
 	Reports     Reports // "" means ReportsAuto
 	ProversFile string  // path of a note for it; the directory above it is there, and may be made
+	PeersFile   string  // path of a note of the peers that speak TLS; likewise
+	Operations  types.OperationLog
 
 	server *server             // nil while not serving; touched by Step and the end of Run only
 	ending sync.WaitGroup      // servers that were stopped, and their last requests
@@ -56,7 +60,11 @@ type Component struct {
 	limits limits
 	reach  reaches
 
-	proof proofRecord
+	proof     proofRecord
+	keys      clusterauth.Keyring
+	peers     clusterauth.Memory
+	peersRead bool
+	told      refusals
 }
 
 // Run steps until ctx is done and the server and its requests have ended.
@@ -70,9 +78,12 @@ func (c *Component) Run(ctx context.Context) {
 // changed since when. A request under way elsewhere does not hold it up.
 func (c *Component) Step(ctx context.Context) error {
 	c.limits.proofs.Begin(time.Now())
+	err := c.readPeers()
 	f := c.look()
 	f.proved, f.stamped = c.proof.read(c.ProversFile), c.proof.stamped
-	return c.apply(ctx, decide(f))
+	f.anyForeign = slices.ContainsFunc(slices.Collect(maps.Values(f.nodes)), c.foreign)
+	err = errors.Join(err, c.keys.Update(f.status.ClusterID.UUID, f.status.EncryptedClusterToken, f.now))
+	return errors.Join(err, c.apply(ctx, decide(f)), c.peers.Keep(c.PeersFile))
 }
 
 // look reads the tables; it runs in the goroutines of requests too.
@@ -104,7 +115,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	if a.listen == "" {
 		return noted
 	}
-	s, err := start(ctx, c.Log, a.listen, c.handler(), c.rank)
+	s, err := c.start(ctx, a.listen)
 	if err != nil {
 		return err
 	}
@@ -128,9 +139,8 @@ type server struct {
 	address string
 }
 
-// start listens on address and serves h from a goroutine that Stop ends. rank
-// says how well the owner of an address is known.
-func start(ctx context.Context, log logrus.FieldLogger, address string, h http.Handler, rank func(netip.Addr) rank) (*server, error) {
+// start listens on address and serves from a goroutine that Stop ends.
+func (c *Component) start(ctx context.Context, address string) (*server, error) {
 	// Without keep-alives a flood is let in a quarter faster, and none of these
 	// connections lives long enough to need one.
 	config := net.ListenConfig{KeepAlive: -1}
@@ -142,11 +152,13 @@ func start(ctx context.Context, log logrus.FieldLogger, address string, h http.H
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("serve cluster status: a %T is not a TCP listener", listener), listener.Close())
 	}
-	return &server{boundedhttp.Serve(log.WithField("address", address), "status server", &bounded{TCPListener: l, rank: rank}, &http.Server{
-		Handler:      bufferedBody(boundedhttp.Recover(log, h)),
+	limited := &bounded{TCPListener: l, rank: c.rank, tls: c.keys.ServerConfig(), failed: c.handshakeFailed}
+	return &server{boundedhttp.Serve(c.Log.WithField("address", address), "status server", limited, &http.Server{
+		Handler:      c.authenticated(bufferedBody(boundedhttp.Recover(c.Log, c.handler()))),
 		ReadTimeout:  requestTimeout,
 		WriteTimeout: requestTimeout,
 		ConnState:    answered,
+		BaseContext:  func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, conn)
 		},

@@ -30,6 +30,9 @@ type device struct {
 	api    pubsub.Table[types.APIStatus]
 	info   pubsub.Table[types.EdgeNodeInfo]
 	port   int
+	tls    bool // at is for TLS
+	log    *logtest.Hook
+	trail  operations
 	stop   func() // returns when Run has
 }
 
@@ -44,9 +47,10 @@ func bootOn(t *testing.T, port int, run string) *device {
 	}
 	_ = d.api.Publish(types.Global, f.api)
 	_ = d.info.Publish(types.Global, f.info)
-	log, _ := logtest.NewNullLogger()
+	log, hook := logtest.NewNullLogger()
+	d.log = hook
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Status: &d.status, Nodes: &d.nodes, API: &d.api, Info: &d.info, Port: d.port,
+		Log: log, Pulse: &loop.Pulse{}, Operations: &d.trail, PeersFile: filepath.Join(run, "zedkube", "peers"), Status: &d.status, Nodes: &d.nodes, API: &d.api, Info: &d.info, Port: d.port,
 		TopicDirs: []string{run}, InstallLog: filepath.Join(run, "k3s-install.log"), ProversFile: filepath.Join(run, "zedkube", "all-prove"),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -70,15 +74,27 @@ func portOn(t testing.TB, ip string) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func (d *device) at(ip string) string { return net.JoinHostPort(ip, strconv.Itoa(d.port)) }
+// at is where the device is asked, for connect.
+func (d *device) at(ip string) string {
+	if d.tls {
+		return byTLS + d.plainlyAt(ip)
+	}
+	return d.plainlyAt(ip)
+}
 
-func (d *device) ready(cidr string) { _ = d.status.Publish(types.Global, status(cidr, true)) }
+func (d *device) plainlyAt(ip string) string { return net.JoinHostPort(ip, strconv.Itoa(d.port)) }
+
+func (d *device) ready(cidr string) {
+	s := status(cidr, true)
+	s.EncryptedClusterToken = token
+	_ = d.status.Publish(types.Global, s)
+}
 
 // listens waits until ip accepts connections, or until it does not any more.
 func (d *device) listens(ip string, want bool) {
 	d.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		conn, err := net.Dial("tcp", d.at(ip))
+		conn, err := net.Dial("tcp", d.plainlyAt(ip))
 		if err == nil {
 			_ = conn.Close()
 		}
@@ -92,10 +108,7 @@ func (d *device) listens(ip string, want bool) {
 // raw sends a request as it stands and returns the whole answer but its Date.
 func raw(t *testing.T, address, request string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := dialFrom(t, "", address)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(conn, request); err != nil {
@@ -115,38 +128,39 @@ func raw(t *testing.T, address, request string) string {
 }
 
 func TestAnswersAreThoseOfTheWireByteForByte(t *testing.T) {
-	d := boot(t)
-	d.ready("127.12.34.1/24")
-	d.listens("127.12.34.1", true)
-	const (
-		end    = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-		ok     = "HTTP/1.1 200 OK\r\nVary: Accept\r\n"
-		denied = "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 24\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-		lost   = "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: 19\r\nConnection: close\r\n\r\n404 page not found\n"
-	)
-	rows := []struct{ name, request, want string }{
-		{"GET", "GET /status", ok + "Content-Length: 44\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\ncluster:" + clusterID},
-		{"GET with a query", "GET /status?x=1", ok + "Content-Length: 44\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\ncluster:" + clusterID},
-		{"POST", "POST /status", denied + "405 - Method Not Allowed"},
-		{"HEAD", "HEAD /status", denied},
-		{"another path", "GET /", lost},
-		{"a path below", "GET /status/x", lost},
-		{"a trailing slash", "GET /status/", lost},
-		{"no application's name", "GET /app/x", "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: 14\r\nConnection: close\r\n\r\nApp not found\n"},
-		{"another method on another path", "POST /nothing", lost},
-	}
-	for _, r := range rows {
-		t.Run(r.name, func(t *testing.T) {
-			if got := raw(t, d.at("127.12.34.1"), r.request+end); sorted(got) != sorted(r.want) {
-				t.Errorf("got\n%q\nwant\n%q", got, r.want)
-			}
-		})
-	}
-	_ = d.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
-	want := ok + "Content-Length: 0\r\nConnection: close\r\n\r\n"
-	if got := raw(t, d.at("127.12.34.1"), "GET /status"+end); sorted(got) != sorted(want) {
-		t.Errorf("while the API is silent got\n%q\nwant\n%q", got, want)
-	}
+	overBoth(t, func(t *testing.T, d *device) {
+		d.ready("127.12.34.1/24")
+		d.listens("127.12.34.1", true)
+		const (
+			end    = " HTTP/1.1\r\nHost: x\r\n" + auth + "Connection: close\r\n\r\n"
+			ok     = "HTTP/1.1 200 OK\r\nVary: Accept\r\n"
+			denied = "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 24\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+			lost   = "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: 19\r\nConnection: close\r\n\r\n404 page not found\n"
+		)
+		rows := []struct{ name, request, want string }{
+			{"GET", "GET /status", ok + "Content-Length: 44\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\ncluster:" + clusterID},
+			{"GET with a query", "GET /status?x=1", ok + "Content-Length: 44\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\ncluster:" + clusterID},
+			{"POST", "POST /status", denied + "405 - Method Not Allowed"},
+			{"HEAD", "HEAD /status", denied},
+			{"another path", "GET /", lost},
+			{"a path below", "GET /status/x", lost},
+			{"a trailing slash", "GET /status/", lost},
+			{"no application's name", "GET /app/x", "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: 14\r\nConnection: close\r\n\r\nApp not found\n"},
+			{"another method on another path", "POST /nothing", lost},
+		}
+		for _, r := range rows {
+			t.Run(r.name, func(t *testing.T) {
+				if got := raw(t, d.at("127.12.34.1"), r.request+end); sorted(got) != sorted(r.want) {
+					t.Errorf("got\n%q\nwant\n%q", got, r.want)
+				}
+			})
+		}
+		_ = d.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
+		want := ok + "Content-Length: 0\r\nConnection: close\r\n\r\n"
+		if got := raw(t, d.at("127.12.34.1"), "GET /status"+end); sorted(got) != sorted(want) {
+			t.Errorf("while the API is silent got\n%q\nwant\n%q", got, want)
+		}
+	})
 }
 
 // sorted orders the header lines: their order says nothing.

@@ -39,53 +39,58 @@ func TestStatusExplainsItselfInJSON(t *testing.T) {
 }
 
 func TestSurfaceOfAServerThatWorksAndOfOneThatWaits(t *testing.T) {
-	d := boot(t)
-	d.ready("127.12.34.1/24")
-	d.listens("127.12.34.1", true)
-	rows := []struct {
-		method, path, accept  string
-		whenReady, whenSilent string // code, then part of the body
-	}{
-		{"GET", "/status", "", "200 cluster:" + clusterID, "200 "},
-		{"GET", "/status", "*/*", "200 cluster:" + clusterID, "200 "},
-		{"GET", "/status?cluster=" + other.String(), "", "200 cluster:" + clusterID, "200 "},
-		{"GET", "/status?cluster=what", "", "200 cluster:" + clusterID, "200 "},
-		{"GET", "/status", "application/json", `200 "cluster": "` + clusterID, `200 "reason": "APISilent"`},
-		{"GET", "/status?cluster=" + clusterID, "application/json", `200 "reason": "Ready"`, `200 "reason": "APISilent"`},
-		{"GET", "/status?cluster=" + other.String(), "application/json", `200 "reason": "OtherCluster"`, `200 "reason": "OtherCluster"`},
-		{"GET", "/status?cluster=what", "application/json", "400 cluster", "400 cluster"},
-		{"HEAD", "/status", "application/json", "405 ", "405 "},
-		{"GET", "/healthz", "", "200 ok\n", "200 ok\n"},
-		{"HEAD", "/healthz", "", "200 ", "200 "},
-		{"POST", "/healthz", "", "405 ", "405 "},
-		{"GET", "/readyz", "", "200 ok\n", "503 APISilent: The API server has not answered since "},
-		{"HEAD", "/readyz", "", "200 ", "503 "},
-		{"DELETE", "/readyz", "", "405 ", "405 "},
-	}
-	check := func(want func(i int) string) {
-		t.Helper()
-		for i, r := range rows {
-			code, text, _ := strings.Cut(want(i), " ")
-			got, vary, body := fetch(t, r.method, "http://"+d.at("127.12.34.1")+r.path, r.accept)
-			if got != code || !strings.Contains(body, text) || text == "" && body != "" && code == "200" {
-				t.Errorf("%s %s as %q: got %s %q, want %q", r.method, r.path, r.accept, got, body, want(i))
-			}
-			if r.path == "/status" && r.method == "GET" && vary != "Accept" {
-				t.Errorf("%s as %q has no Vary", r.path, r.accept)
+	overBoth(t, func(t *testing.T, d *device) {
+		d.ready("127.12.34.1/24")
+		d.listens("127.12.34.1", true)
+		rows := []struct {
+			method, path, accept  string
+			whenReady, whenSilent string // code, then part of the body
+		}{
+			{"GET", "/status", "", "200 cluster:" + clusterID, "200 "},
+			{"GET", "/status", "*/*", "200 cluster:" + clusterID, "200 "},
+			{"GET", "/status?cluster=" + other.String(), "", "200 cluster:" + clusterID, "200 "},
+			{"GET", "/status?cluster=what", "", "200 cluster:" + clusterID, "200 "},
+			{"GET", "/status", "application/json", `200 "cluster": "` + clusterID, `200 "reason": "APISilent"`},
+			{"GET", "/status?cluster=" + clusterID, "application/json", `200 "reason": "Ready"`, `200 "reason": "APISilent"`},
+			{"GET", "/status?cluster=" + other.String(), "application/json", `200 "reason": "OtherCluster"`, `200 "reason": "OtherCluster"`},
+			{"GET", "/status?cluster=what", "application/json", "400 cluster", "400 cluster"},
+			{"HEAD", "/status", "application/json", "405 ", "405 "},
+			{"GET", "/healthz", "", "200 ok\n", "200 ok\n"},
+			{"HEAD", "/healthz", "", "200 ", "200 "},
+			{"POST", "/healthz", "", "405 ", "405 "},
+			{"GET", "/readyz", "", "200 ok\n", "503 APISilent: The API server has not answered since "},
+			{"HEAD", "/readyz", "", "200 ", "503 "},
+			{"DELETE", "/readyz", "", "405 ", "405 "},
+		}
+		check := func(want func(i int) string) {
+			t.Helper()
+			for i, r := range rows {
+				code, text, _ := strings.Cut(want(i), " ")
+				got, vary, body := fetch(t, r.method, "http://"+d.at("127.12.34.1")+r.path, r.accept)
+				if got != code || !strings.Contains(body, text) || text == "" && body != "" && code == "200" {
+					t.Errorf("%s %s as %q: got %s %q, want %q", r.method, r.path, r.accept, got, body, want(i))
+				}
+				if r.path == "/status" && r.method == "GET" && vary != "Accept" {
+					t.Errorf("%s as %q has no Vary", r.path, r.accept)
+				}
 			}
 		}
-	}
-	check(func(i int) string { return rows[i].whenReady })
-	_ = d.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
-	check(func(i int) string { return rows[i].whenSilent })
+		check(func(i int) string { return rows[i].whenReady })
+		_ = d.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
+		check(func(i int) string { return rows[i].whenSilent })
+	})
 }
 
 func fetch(t *testing.T, method, url, accept string) (code, vary, body string) {
 	t.Helper()
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	client := &http.Client{Timeout: 10 * time.Second, Transport: dialing(t, "")}
+	r, err := http.NewRequestWithContext(t.Context(), method, strings.Replace(url, byTLS, "", 1), nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if strings.Contains(url, byTLS) {
+		r.URL.Scheme = "https"
+		r.Header.Set("Authorization", strings.TrimSpace(strings.TrimPrefix(auth, "Authorization: ")))
 	}
 	if accept != "" {
 		r.Header.Set("Accept", accept)
