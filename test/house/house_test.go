@@ -42,7 +42,7 @@ var may = map[string]struct {
 	"pkg/report/*":          {[]string{"types", "pubsub", "pkg/base/*"}, "components share facts only through topics and name what they need of the cluster as an interface"},
 	"pkg/operate/*":         {[]string{"types", "pubsub", "pkg/base/*"}, "what serves people reads files and topics"},
 	"pkg/operate/topicview": {[]string{"types", "pkg/base/redact", "pkg/base/safefile"}, "it reads directories of any agent"},
-	"pkg/operate/health":    {[]string{"types", "pkg/operate/overview", "pkg/base/phrase", "pkg/base/safefile", "pkg/base/boundedhttp", "pkg/operate/topicview"}, "it judges what files, sockets and an interface on the cluster tell"},
+	"pkg/operate/health":    {[]string{"types", "pkg/operate/overview", "pkg/base/phrase", "pkg/base/safefile", "pkg/base/boundedhttp", "pkg/base/clusterauth", "pkg/operate/topicview"}, "it judges what files, sockets and an interface on the cluster tell"},
 	"pkg/operate/bundle":    {[]string{"pkg/base/redact", "pkg/operate/topicview"}, "it packs what it is given and shows no secret"},
 	"pkg/operate/page":      {[]string{"types", "pubsub", "pkg/operate/overview", "pkg/operate/audit", "pkg/operate/localserver", "pkg/base/printable", "pkg/base/boundedhttp"}, "it shows what files and tables say, through the local server"},
 	"pkg/cli":               {[]string{"pkg/base/*", "pkg/cluster/*", "pkg/workload/*", "pkg/cli/*"}, "it puts the commands together"},

@@ -29,9 +29,9 @@ func NewJoinCommand(o *device.Options) *cobra.Command {
 
 type joinFlags struct {
 	server, address, node, cluster, candidate, kubernetes, tokenFile string
-	noListen, check                                       bool
-	apiPort                                               int
-	out                                                   terminal.Outputs
+	noListen, check                                                  bool
+	apiPort                                                          int
+	out                                                              terminal.Outputs
 }
 
 func newJoinPlanCommand(o *device.Options) *cobra.Command {

@@ -179,6 +179,17 @@ func NodeState(n overview.ClusterNode) string {
 	return text
 }
 
+// statusProtocols are those that a node's stamp names; "" where no fresh one does.
+func statusProtocols(n overview.ClusterNode) string {
+	switch {
+	case n.Agent == "" || n.AgentStale:
+		return ""
+	case n.StatusTLS:
+		return "TLS with the cluster token, and plain HTTP for nodes with an older EVE"
+	}
+	return "plain HTTP only: a node with EVE's cluster-status-probe cannot join through it"
+}
+
 func putNode(s *terminal.Screen, n overview.ClusterNode, now time.Time) {
 	s.Put(0, nodeLook(n), terminal.Clean(n.Name)+": "+nodeStatus(n)+", since "+terminal.Stamp(n.Since, now))
 	for _, f := range []struct{ label, text string }{
@@ -188,6 +199,7 @@ func putNode(s *terminal.Screen, n overview.ClusterNode, now time.Time) {
 		{"external", n.External},
 		{"kubelet", n.Kubelet},
 		{"agent", n.Agent},
+		{"port 12346", statusProtocols(n)},
 		{"drain", n.Drain},
 		{"device", n.Lost},
 		{"admission", n.Admission},

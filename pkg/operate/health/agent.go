@@ -236,8 +236,12 @@ func judgeStatusServer(f statusFacts) types.Finding {
 		return bad("stop the other program: "+other, "Port 12346 is served, but not by this zedkube: /healthz answers %d.", f.health.status)
 	case f.plain.err != nil || f.plain.status != http.StatusOK:
 		return bad(other, "/status answers %d, %v.", f.plain.status, f.plain.err)
+	case f.plain.body == "cluster:"+f.ID && f.secure.err != nil:
+		return warn("does the running agent have the token? zedkube topics EdgeNodeClusterStatus", "It names cluster %s by plain HTTP. Nodes whose EVE asks by TLS cannot join through this one: %v.", f.ID, f.secure.err)
+	case f.plain.body == "cluster:"+f.ID && (f.secure.status != http.StatusOK || f.secure.body != f.plain.body):
+		return bad("zedkube support-bundle", "/status answers %d, %q by TLS, and names cluster %s by plain HTTP.", f.secure.status, phrase.Cut(f.secure.body, 100), f.ID)
 	case f.plain.body == "cluster:"+f.ID:
-		return ok("It names cluster %s: other nodes may join through this one.", f.ID)
+		return ok("It names cluster %s by TLS and by plain HTTP: other nodes may join through this one.", f.ID)
 	case f.plain.body != "":
 		return bad(other, "/status answers %q, which is not this cluster.", phrase.Cut(f.plain.body, 100))
 	case f.Role == "worker":

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
@@ -142,8 +143,11 @@ func judgeCertificate(f certificateFacts) types.Finding {
 	return ok("%s expires in %d days.", name, left/(24*time.Hour))
 }
 
-func judgeClock(clocks []clock) types.Finding {
+func judgeClock(clocks []clock, now time.Time) types.Finding {
 	others := slices.DeleteFunc(slices.Clone(clocks), func(c clock) bool { return c.here })
+	if begins := clusterauth.ValidFrom(); now.Before(begins) {
+		return bad("set the clock: is NTP configured, and does it answer?", "The clock of this device shows %s, and the certificate of the status servers is valid from %s: EVE's cluster-status-probe rejects it, and this device cannot join.", now.UTC().Format(time.DateOnly), begins.Format(time.DateOnly))
+	}
 	if len(clocks) == 0 {
 		return unknown("No host whose clock could be compared has answered.")
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
@@ -142,7 +143,7 @@ func TestStatusServer(t *testing.T) {
 		f := statusFacts{
 			Cluster: overview.Cluster{Source: told(), ID: "5d0c", AddressReady: true, Role: "server"}, clustered: true, runs: true,
 			statusAnswers: statusAnswers{
-				looked: true, health: answered{status: 200, body: "ok\n"}, plain: answered{status: 200, body: "cluster:5d0c"},
+				looked: true, health: answered{status: 200, body: "ok\n"}, plain: answered{status: 200, body: "cluster:5d0c"}, secure: answered{status: 200, body: "cluster:5d0c", byTLS: true},
 				because: answered{status: 200, body: `{"why":"The Node has no etcd label yet."}`},
 			},
 		}
@@ -150,7 +151,10 @@ func TestStatusServer(t *testing.T) {
 		return judgeStatusServer(f)
 	}
 	judge(t, []row{
-		{"right", of(func(*statusFacts) {}), OK, "5d0c"},
+		{"right", of(func(*statusFacts) {}), OK, "5d0c by TLS and by plain HTTP"},
+		{"right in plain alone", of(func(f *statusFacts) { f.secure = answered{err: clusterauth.ErrOtherToken} }), Warn, "cannot join through this one: its certificate is of another cluster token"},
+		{"without a token", of(func(f *statusFacts) { f.secure = answered{err: clusterauth.ErrNoToken} }), Warn, "no cluster token yet"},
+		{"another answer by TLS", of(func(f *statusFacts) { f.secure.body = "" }), Fail, `200, "" by TLS`},
 		{"not yet", of(func(f *statusFacts) { f.plain.body = "" }), Warn, "no etcd label"},
 		{"not yet, and hostile", of(func(f *statusFacts) { f.plain.body, f.because.body = "", `{"why":7` }), Warn, "does not give a reason"},
 		{"a worker", of(func(f *statusFacts) { f.plain.body, f.Role = "", "worker" }), OK, "worker"},
@@ -218,7 +222,7 @@ func TestCertificates(t *testing.T) {
 }
 
 func TestClock(t *testing.T) {
-	of := func(clocks ...clock) types.Finding { return judgeClock(clocks) }
+	of := func(clocks ...clock) types.Finding { return judgeClock(clocks, now) }
 	judge(t, []row{
 		{"agree", of(clock{"node a", time.Second, false}), OK, "at most 1s"},
 		{"apart", of(clock{"node a", time.Second, false}, clock{"node b", -10 * time.Second, false}), Warn, "node b is 10s behind"},
@@ -226,6 +230,22 @@ func TestClock(t *testing.T) {
 		{"only itself", of(clock{"the API server", 0, true}), Unknown, "the same clock"},
 		{"itself, and far apart", of(clock{"the API server", time.Hour, true}), Fail, "ahead"},
 		{"nobody", of(), Unknown, "No host whose clock could be compared"},
+		{"before the certificate", judgeClock([]clock{{"node a", 0, false}}, clusterauth.ValidFrom().Add(-time.Second)), Fail, "shows 2025-12-31, and the certificate of the status servers is valid from 2026-01-01"},
+		{"as it begins", judgeClock([]clock{{"node a", 0, false}}, clusterauth.ValidFrom()), OK, "at most 0s"},
+	})
+}
+
+func TestPeers(t *testing.T) {
+	fine, old := peerAnswer{"a", answered{status: 200, byTLS: true}}, peerAnswer{"b", answered{status: 404}}
+	of := func(node string, err error) peerAnswer { return peerAnswer{node, answered{err: err}} }
+	judge(t, []row{
+		{"all answer", judgePeers([]peerAnswer{fine, old, fine}), OK, "by TLS: 2, by plain HTTP: 1."},
+		{"one is silent", judgePeers([]peerAnswer{fine, of("c", errOdd)}), OK, "by TLS: 1, by plain HTTP: 0; no answer from c."},
+		{"all are", judgePeers([]peerAnswer{of("c", errOdd)}), Unknown, "No other node has answered"},
+		{"there is none", judgePeers(nil), Unknown, "No other node has answered"},
+		{"another certificate", judgePeers([]peerAnswer{fine, of("c", clusterauth.ErrOtherToken)}), Warn, "c: its certificate is of another cluster token"},
+		{"another bearer", judgePeers([]peerAnswer{of("c", clusterauth.ErrOtherBearer), fine}), Warn, "c: its certificate is ours, and it refuses our bearer"},
+		{"without TLS now", judgePeers([]peerAnswer{of("c", clusterauth.ErrDowngrade), of("d", clusterauth.ErrNoToken)}), Warn, "c: it does not speak TLS now"},
 	})
 }
 

@@ -30,6 +30,7 @@ type Device struct {
 	ReadKubeconfig func(path string, copied bool) (Kubeconfig, error)
 
 	nodes once[nodesFacts]
+	peers once[[]peerAnswer]
 	conf  once[kubeconfig]
 	api   once[apiFacts]
 }
@@ -45,6 +46,10 @@ func (d *Device) Checks() []Check {
 		nodes, err := d.Nodes(ctx)
 		return nodesFacts{nodes, err}
 	}
+	d.peers.look = func(ctx context.Context) []peerAnswer {
+		nodes, _ := d.nodes.get(ctx)
+		return d.askPeers(ctx, nodes.List)
+	}
 	d.conf.look = func(context.Context) kubeconfig { return d.readKubeconfig() }
 	d.api.look = func(ctx context.Context) apiFacts {
 		conf, _ := d.conf.get(ctx)
@@ -56,13 +61,14 @@ func (d *Device) Checks() []Check {
 		{"hypervisor", "The device runs Kubernetes.", d.hypervisor},
 		{"configuration", "The cluster's configuration is valid, and this device belongs to it.", d.files(judgeConfiguration)},
 		{"address", "The cluster address is on its interface.", d.address},
-		{"status-server", "Port 12346 is served by zedkube and reports what joining nodes wait for.", d.statusServer},
+		{"status-server", "Port 12346 is served by zedkube, by TLS and by plain HTTP, and reports what joining nodes wait for.", d.statusServer},
 		{"kubeconfig", "The kubeconfig exists and can be used.", d.kubeconfig},
 		{"api", "The API server answers.", d.apiAnswers},
 		{"certificate-client", "The kubeconfig's certificate is valid for two more weeks.", d.certificate(clientCertificate)},
 		{"certificate-ca", "The cluster's CA is valid for two more weeks.", d.certificate(caCertificate)},
 		{"certificate-server", "The API server's certificate is valid for two more weeks.", d.certificate(serverCertificate)},
 		{"clock", "The clocks of this device, the API server and the other nodes agree.", d.clock},
+		{"peers", "The status servers of the other nodes have this cluster's token.", d.peersAnswer},
 		{"node", "The Node of this device exists, is Ready and has its labels.", d.withNodes(judgeNode)},
 		{"lease", "One node reports for the cluster.", d.files(judgeLease)},
 		{"members", "The controller lists every master of the cluster.", d.members},
@@ -118,7 +124,7 @@ func (d *Device) statusServer(ctx context.Context) types.Finding {
 	f := statusFacts{Cluster: d.Seen.Cluster, clustered: d.clustered(), runs: d.Seen.Agent.Runs}
 	if d.live() && f.Address != "" {
 		if f.away = !isHere(f.Address); !f.away {
-			f.statusAnswers = askStatus(ctx, f.Address)
+			f.statusAnswers = d.askStatus(ctx, f.Address)
 		}
 	}
 	return judgeStatusServer(f)
@@ -167,9 +173,16 @@ func (d *Device) clock(ctx context.Context) types.Finding {
 	if answer.dated {
 		clocks = append(clocks, clock{of: "the API server at " + answer.address, ahead: answer.ahead, here: answer.here})
 	}
-	nodes, _ := d.nodes.get(ctx)
-	clocks = append(clocks, peerClocks(ctx, nodes.List)...)
-	return judgeClock(clocks)
+	peers, _ := d.peers.get(ctx)
+	return judgeClock(append(clocks, clocksOf(peers)...), time.Now())
+}
+
+func (d *Device) peersAnswer(ctx context.Context) types.Finding {
+	if !d.live() {
+		return unknown("This is a copy of a device: its network is not available.")
+	}
+	peers, _ := d.peers.get(ctx)
+	return judgePeers(peers)
 }
 
 // files checks by what the files say.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
@@ -49,6 +50,7 @@ type answered struct {
 	body   string
 	date   time.Time // zero where it tells none
 	sent   time.Time // half-way between question and answer, by the clock of this device
+	byTLS  bool
 	err    error
 }
 
@@ -60,7 +62,7 @@ func front(got boundedhttp.Answer, err error) answered {
 	if got.Code == 0 {
 		return answered{err: bare(err)}
 	}
-	a := answered{status: got.Code, body: string(got.Body), sent: got.Sent.Add(got.Took / 2), err: err}
+	a := answered{status: got.Code, body: string(got.Body), sent: got.Sent.Add(got.Took / 2), byTLS: got.TLS, err: err}
 	if date, err := http.ParseTime(got.Header.Get("Date")); err == nil {
 		a.date = date
 	}
@@ -117,24 +119,76 @@ type statusAnswers struct {
 	looked  bool
 	health  answered
 	plain   answered
+	secure  answered // the same by TLS
 	because answered // in JSON
 }
 
-// askStatus asks the status server at the cluster address, a CIDR.
-func askStatus(ctx context.Context, cluster string) (a statusAnswers) {
+// askStatus asks the status server at the cluster address, a CIDR, as nodes with an
+// older and with a newer EVE do.
+func (d *Device) askStatus(ctx context.Context, cluster string) (a statusAnswers) {
 	prefix, err := netip.ParsePrefix(cluster)
 	if err != nil {
 		return statusAnswers{looked: true, health: answered{err: err}}
 	}
-	at := "http://" + net.JoinHostPort(prefix.Addr().Unmap().String(), strconv.Itoa(types.PortStatus))
+	at := statusURL(prefix.Addr().Unmap())
 	client := boundedhttp.NewClient(nil, nil, 0)
+	byTLS := d.statusClient(func(netip.Addr) clusterauth.Peer { return clusterauth.Peer{Stamp: clusterauth.StampTLS} })
 	var wait sync.WaitGroup
 	wait.Go(func() { a.health = ask(ctx, client, at+"/healthz", "") })
 	wait.Go(func() { a.plain = ask(ctx, client, at+"/status", "") })
+	wait.Go(func() { a.secure = ask(ctx, byTLS, at+"/status", "") })
 	wait.Go(func() { a.because = ask(ctx, client, at+"/status", "application/json") })
 	wait.Wait()
 	a.looked = true
 	return a
+}
+
+func statusURL(ip netip.Addr) string {
+	return "http://" + net.JoinHostPort(ip.String(), strconv.Itoa(types.PortStatus))
+}
+
+// statusClient asks status servers, each by its protocol, with this device's token and
+// with what the agent has seen of them. Where either cannot be read there is none.
+func (d *Device) statusClient(peer func(netip.Addr) clusterauth.Peer) *http.Client {
+	c := clusterauth.Client{Keys: &clusterauth.Keyring{}, Memory: &clusterauth.Memory{}, Peer: peer, Dial: (&net.Dialer{}).DialContext}
+	if s, _, err := overview.ReadFile[types.EdgeNodeClusterStatus](d.in("/run/zedkube/EdgeNodeClusterStatus/global.json")); err == nil {
+		_ = c.Keys.Update(s.ClusterID.UUID, s.EncryptedClusterToken, time.Now())
+	}
+	_ = c.Memory.Read(d.in(clusterauth.MemoryFile), time.Now())
+	return c.HTTP()
+}
+
+// peerAnswer is what the status server of another node answers.
+type peerAnswer struct {
+	node string
+	answered
+}
+
+func (d *Device) askPeers(ctx context.Context, nodes []overview.ClusterNode) (peers []peerAnswer) {
+	known, ips := map[netip.Addr]clusterauth.Peer{}, []netip.Addr{}
+	for _, n := range nodes {
+		ip, err := netip.ParseAddr(n.Address)
+		if n.Own || err != nil || len(peers) == maxPeers {
+			continue
+		}
+		p := clusterauth.Peer{Name: n.Name, Boot: n.BootID}
+		switch {
+		case n.Agent == "" || n.AgentStale:
+		case n.StatusTLS:
+			p.Stamp = clusterauth.StampTLS
+		default:
+			p.Stamp = clusterauth.StampPlain
+		}
+		known[ip.Unmap()] = p
+		peers, ips = append(peers, peerAnswer{node: n.Name}), append(ips, ip)
+	}
+	client := d.statusClient(func(ip netip.Addr) clusterauth.Peer { return known[ip] })
+	var wait sync.WaitGroup
+	for i, ip := range ips {
+		wait.Go(func() { peers[i].answered = ask(ctx, client, statusURL(ip)+"/healthz", "") })
+	}
+	wait.Wait()
+	return peers
 }
 
 type clock struct {
@@ -143,29 +197,12 @@ type clock struct {
 	here  bool          // it is this device's own
 }
 
-func peerClocks(ctx context.Context, nodes []overview.ClusterNode) []clock {
-	var mu sync.Mutex
-	var wait sync.WaitGroup
-	var clocks []clock
-	asked := 0
-	client := boundedhttp.NewClient(nil, nil, 0)
-	for _, n := range nodes {
-		addr, err := netip.ParseAddr(n.Address)
-		if n.Own || err != nil || asked == maxPeers {
-			continue
+func clocksOf(peers []peerAnswer) (clocks []clock) {
+	for _, p := range peers {
+		if p.err == nil && !p.date.IsZero() { // it is no check of reachability
+			clocks = append(clocks, clock{of: "node " + p.node, ahead: p.ahead()})
 		}
-		asked++
-		wait.Go(func() {
-			a := ask(ctx, client, "http://"+net.JoinHostPort(addr.String(), strconv.Itoa(types.PortStatus))+"/healthz", "")
-			if a.err != nil || a.date.IsZero() {
-				return // it is no check of reachability
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			clocks = append(clocks, clock{of: "node " + n.Name, ahead: a.ahead()})
-		})
 	}
-	wait.Wait()
 	return clocks
 }
 

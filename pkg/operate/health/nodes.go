@@ -2,10 +2,12 @@ package health
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
@@ -161,6 +163,40 @@ func (f nodesFacts) quorum() types.Quorum {
 		nodes = append(nodes, row)
 	}
 	return types.QuorumOf(nodes)
+}
+
+// judgePeers judges what the status servers of other nodes answer. One that is silent
+// is not judged: whether it is there, its Node says.
+func judgePeers(peers []peerAnswer) types.Finding {
+	var wrong, silent []string
+	byTLS := 0
+	for _, p := range peers {
+		switch {
+		case isUntrusted(p.err):
+			wrong = append(wrong, fmt.Sprintf("%s: %v", p.node, p.err))
+		case p.err != nil:
+			silent = append(silent, p.node)
+		case p.byTLS:
+			byTLS++
+		}
+	}
+	answered := len(peers) - len(wrong) - len(silent)
+	switch {
+	case len(wrong) > 0:
+		return warn("has the controller just changed the token? Each node receives it by itself: zedkube topics EdgeNodeClusterStatus there", "This node and others do not authenticate each other: %s.", strings.Join(wrong, "; "))
+	case answered == 0:
+		return unknown("No other node has answered.")
+	case len(silent) > 0:
+		return ok("Other nodes that answer by TLS: %d, by plain HTTP: %d; no answer from %s.", byTLS, answered-byTLS, strings.Join(silent, ", "))
+	}
+	return ok("Other nodes that answer by TLS: %d, by plain HTTP: %d.", byTLS, answered-byTLS)
+}
+
+// isUntrusted reports that a server answered and is not trusted, or does not trust.
+func isUntrusted(err error) bool {
+	return slices.ContainsFunc([]error{
+		clusterauth.ErrOtherToken, clusterauth.ErrOtherServer, clusterauth.ErrOtherBearer, clusterauth.ErrNoToken, clusterauth.ErrDowngrade,
+	}, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 func judgeVersions(f nodesFacts) types.Finding {

@@ -39,6 +39,8 @@ type ClusterNode struct {
 	AgentAt     time.Time `json:",omitzero"` // when it last wrote that
 	AgentStale  bool      `json:",omitzero"` // that was so long ago that it may not run any more
 	AgentUnsure bool      `json:",omitzero"` // whether it runs is not known yet: that has not been seen to change
+	StatusTLS   bool      `json:",omitzero"` // its agent says that its status server speaks TLS
+	BootID      string    `json:",omitzero"`
 	Address     string    `json:",omitzero"`
 	External    string    `json:",omitzero"`
 	Kubelet     string    `json:",omitzero"` // version
@@ -110,12 +112,12 @@ func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	c := ClusterNode{
 		Name: n.Name, UUID: n.UUID, Own: own != "" && n.Name == own, Status: types.KubeNodeStatusOf(n.Ready).String(), Since: UTC(n.ReadySince),
 		Roles: roles(n.ControlPlane || n.Master, n.Etcd, n.TieBreaker), Learner: n.Etcd && !n.Votes(), Cordoned: n.Unschedulable,
-		Address: n.InternalIP, External: n.ExternalIP, Kubelet: n.KubeletVersion, Created: UTC(n.Created), Lost: seenBy(n, nodes),
+		Address: n.InternalIP, External: n.ExternalIP, Kubelet: n.KubeletVersion, Created: UTC(n.Created), Lost: seenBy(n, nodes), BootID: n.BootID,
 	}
 	c.cordon(n)
 	if n.Agent != nil {
 		c.Agent, c.AgentAt, c.AgentStale = n.Agent.Version, UTC(n.StampedAt), n.StampStale
-		c.AgentUnsure = n.StampUnconfirmed && !n.StampStale
+		c.AgentUnsure, c.StatusTLS = n.StampUnconfirmed && !n.StampStale, n.Agent.TLS
 	}
 	switch {
 	case n.Drained == types.ConditionTrue:

@@ -1,0 +1,143 @@
+package health
+
+import (
+	"encoding/json"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	ourToken   = "K10ours::server:one"
+	theirToken = "K10theirs::server:two"
+)
+
+var ourCluster = uuid.MustParse("5d0c7a52-3a0e-4c7e-9f1b-2f6f0c3a9e11")
+
+// statusServer is one at an address of this machine, with a token by TLS, or with "" by
+// plain HTTP alone.
+func statusServer(t *testing.T, ip, token string) {
+	t.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(types.PortStatus)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := &clusterauth.Keyring{}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if token != "" && !keys.Admits(r, time.Now()) {
+			t.Errorf("%s was asked without its bearer", ip)
+		}
+		if token == "" && r.Header.Get("Authorization") != "" {
+			t.Errorf("%s was sent a bearer by plain HTTP", ip)
+		}
+		_, _ = io.WriteString(w, "cluster:"+ourCluster.String())
+	}))
+	s.Listener.Close()
+	s.Listener, s.Config.ErrorLog = l, log.New(io.Discard, "", 0)
+	if token == "" {
+		s.Start()
+	} else {
+		if err := keys.Update(ourCluster, token, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		s.TLS = keys.ServerConfig()
+		certificate, _ := s.TLS.GetCertificate(nil)
+		s.TLS.Certificates = append(s.TLS.Certificates, *certificate) // or httptest adds its own
+		s.StartTLS()
+	}
+	t.Cleanup(s.Close)
+}
+
+// withToken is a device whose EdgeNodeClusterStatus has our token.
+func withToken(t *testing.T) *Device {
+	t.Helper()
+	d := &Device{Root: t.TempDir()}
+	raw, err := json.Marshal(types.EdgeNodeClusterStatus{ClusterID: types.UUIDandVersion{UUID: ourCluster}, EncryptedClusterToken: ourToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(d.Root, "run/zedkube/EdgeNodeClusterStatus/global.json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestEachPeerIsAskedByItsProtocol(t *testing.T) {
+	statusServer(t, "127.47.12.1", ourToken)
+	statusServer(t, "127.47.12.2", theirToken)
+	statusServer(t, "127.47.12.3", "")
+	statusServer(t, "127.47.12.4", "")
+	statusServer(t, "127.47.12.5", "")
+	d := withToken(t)
+	memory := filepath.Join(d.Root, clusterauth.MemoryFile)
+	if err := os.MkdirAll(filepath.Dir(memory), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(memory, []byte(`{"seen":{"boot":"b1"},"booted":{"boot":"b0"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nodes := []overview.ClusterNode{
+		{Name: "own", Own: true, Address: "127.47.12.9"},
+		{Name: "ours", Agent: "1", StatusTLS: true, Address: "127.47.12.1"},
+		{Name: "theirs", Address: "127.47.12.2"},
+		{Name: "older", Agent: "0", Address: "127.47.12.3"},
+		{Name: "seen", Address: "127.47.12.4", BootID: "b1"},
+		{Name: "booted", Address: "127.47.12.5", BootID: "b2"},
+		{Name: "nowhere", Address: "x"},
+	}
+	got := map[string]string{}
+	for _, p := range d.askPeers(t.Context(), nodes) {
+		switch {
+		case p.err != nil:
+			got[p.node] = p.err.Error()
+		case p.byTLS:
+			got[p.node] = "TLS"
+		default:
+			got[p.node] = "plain"
+		}
+	}
+	for node, want := range map[string]string{
+		"ours": "TLS", "theirs": clusterauth.ErrOtherToken.Error(), "older": "plain", "seen": clusterauth.ErrDowngrade.Error(), "booted": "plain",
+	} {
+		if got[node] != want {
+			t.Errorf("%s: %q, want %q", node, got[node], want)
+		}
+	}
+	if len(got) != 5 {
+		t.Errorf("asked were %v", got)
+	}
+}
+
+func TestTheOwnStatusServerIsAskedAsAnyJoinerAsks(t *testing.T) {
+	statusServer(t, "127.47.12.10", theirToken)
+	statusServer(t, "127.47.12.11", ourToken)
+	statusServer(t, "127.47.12.12", "")
+	d := withToken(t)
+	if a := d.askStatus(t.Context(), "127.47.12.11/24"); a.secure.err != nil || !a.secure.byTLS || a.secure.body != "cluster:"+ourCluster.String() {
+		t.Errorf("%+v", a.secure)
+	}
+	if a := d.askStatus(t.Context(), "127.47.12.10/24"); a.secure.err == nil || !isUntrusted(a.secure.err) {
+		t.Errorf("of another token: %+v", a.secure)
+	}
+	if a := d.askStatus(t.Context(), "127.47.12.12/24"); a.plain.err != nil || a.secure.err == nil || strings.Contains(a.secure.err.Error(), "K10") {
+		t.Errorf("one without TLS: %+v, %+v", a.plain, a.secure)
+	}
+}
