@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/joincmd"
 	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
@@ -27,7 +28,7 @@ import (
 // TestMain lets the test binary stand for the program, so that the scripts run
 // what the test run has built, race detector included.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zedkube": mainWithHour})
+	testscript.Main(m, map[string]func(){"zedkube": mainWithHour, joincmd.ProbeName: mainWithHour})
 }
 
 // mainWithHour is the program with a flag that only tests have: how long an

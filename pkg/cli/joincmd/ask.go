@@ -369,7 +369,7 @@ func untrusted(err error) (reason, why string) {
 	case errors.Is(err, clusterauth.ErrOtherBearer):
 		return "OtherBearer", "has the certificate of the cluster token and refuses the bearer that belongs to it (401)"
 	case errors.Is(err, clusterauth.ErrNoToken):
-		return "NoToken", "speaks TLS, and this device has no cluster token to check it with"
+		return "NoToken", "speaks TLS, and no cluster token is known here to check it with: --token-file"
 	case errors.Is(err, clusterauth.ErrDowngrade):
 		return "Downgrade", "does not speak TLS now, and did before or does by its stamp: it is not asked by plain HTTP"
 	case errors.As(err, &op) && op.Op == "remote error": // an alert

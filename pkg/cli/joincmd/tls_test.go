@@ -129,7 +129,7 @@ func TestAServerThatSpeaksTLSIsAskedByIt(t *testing.T) {
 		"with another certificate":           {next(t, theirToken, theirToken, count), ourToken, "StatusOtherToken", "presents the certificate of another cluster token"},
 		"with another bearer":                {next(t, ourToken, theirToken, count), ourToken, "StatusOtherBearer", "refuses the bearer that belongs to it (401)"},
 		"with a certificate of its own":      {speaks(t, "", &tls.Config{}, count), ourToken, "StatusOtherServer", "not that of a status server"},
-		"and none knows the token here":      {next(t, ourToken, ourToken, count), "", "StatusNoToken", "this device has no cluster token to check it with"},
+		"and none knows the token here":      {next(t, ourToken, ourToken, count), "", "StatusNoToken", "no cluster token is known here to check it with: --token-file"},
 		"without a token of its own":         {speaks(t, "", none, count), ourToken, "StatusRefusesTLS", "refuses the TLS handshake"},
 		"of an old version":                  {speaks(t, "", of(tls.VersionTLS12, ourToken), count), ourToken, "StatusRefusesTLS", "refuses the TLS handshake"},
 		"and is in another cluster":          {next(t, ourToken, ourToken, replies("cluster:"+theirCluster.String())), ourToken, "OtherCluster", "waiting does not help"},
