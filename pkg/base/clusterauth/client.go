@@ -146,10 +146,8 @@ func (c *Client) hello(ctx context.Context, address string) (net.Conn, *Credenti
 	}
 	_ = conn.Close()
 	var header tls.RecordHeaderError
-	switch {
-	case ctx.Err() != nil:
-	case errors.As(err, &header) && string(header.RecordHeader[:]) == "HTTP/",
-		!heard.any && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
+	if errors.As(err, &header) && string(header.RecordHeader[:]) == "HTTP/" ||
+		!heard.any && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
 		return nil, nil, ErrNotTLS
 	}
 	return nil, nil, fmt.Errorf("TLS: %w", err)

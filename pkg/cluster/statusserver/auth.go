@@ -77,33 +77,28 @@ func (c *Component) handshakeFailed(ip netip.Addr, err error) {
 }
 
 func (c *Component) refused(ip netip.Addr, why string) {
-	if c.told.due(refusal{ip, why}, time.Now()) {
+	if c.told.due(ip.String()+" "+why, time.Now()) {
 		c.Log.WithField("address", ip.String()).Warn(why)
 	}
-}
-
-type refusal struct {
-	ip  netip.Addr
-	why string
 }
 
 // refusals bounds how often the log tells of a client, and of how many.
 type refusals struct {
 	mu   sync.Mutex
-	last map[refusal]time.Time
+	last map[string]time.Time
 }
 
-func (b *refusals) due(r refusal, now time.Time) bool {
+func (b *refusals) due(line string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.last, func(_ refusal, at time.Time) bool { return now.Sub(at) >= refusalPause })
-	if _, told := b.last[r]; told || len(b.last) >= maxRefusals {
+	maps.DeleteFunc(b.last, func(_ string, at time.Time) bool { return now.Sub(at) >= refusalPause })
+	if _, told := b.last[line]; told || len(b.last) >= maxRefusals {
 		return false
 	}
 	if b.last == nil {
-		b.last = map[refusal]time.Time{}
+		b.last = map[string]time.Time{}
 	}
-	b.last[r] = now
+	b.last[line] = now
 	return true
 }
 
@@ -124,13 +119,4 @@ func (c *Component) client(ctx context.Context, dialer *net.Dialer) *clusterauth
 			types.Did(types.Because(ctx, "", why), c.Operations, "test TLS", "node/"+p.Name, nil)
 		},
 	}
-}
-
-// readPeers reads the note of the peers that speak TLS, the first time.
-func (c *Component) readPeers() error {
-	if c.peersRead {
-		return nil
-	}
-	c.peersRead = true
-	return c.peers.Read(c.PeersFile, time.Now())
 }

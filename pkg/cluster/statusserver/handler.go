@@ -142,10 +142,7 @@ func admit(remote, local netip.Addr, nodes map[string]types.Node, foreign func(t
 		return free
 	}
 	found := denied
-	for _, n := range nodes {
-		if ip, err := netip.ParseAddr(n.InternalIP); err != nil || plain(ip) != remote {
-			continue
-		}
+	for _, n := range nodesAt(nodes, remote) {
 		if !withoutProof || !foreign(n) {
 			return proves // also where another Node claims the same address
 		}

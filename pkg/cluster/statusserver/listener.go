@@ -1,8 +1,10 @@
 package statusserver
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"runtime"
@@ -44,10 +46,8 @@ func rankOf(ip netip.Addr, status types.EdgeNodeClusterStatus, nodes map[string]
 	if own, ok := status.OwnAddress(); ok && own == ip {
 		return member
 	}
-	for _, n := range nodes {
-		if known, err := netip.ParseAddr(n.InternalIP); err == nil && plain(known) == ip {
-			return member
-		}
+	if len(nodesAt(nodes, ip)) > 0 {
+		return member
 	}
 	if ip.IsLinkLocalUnicast() || status.ClusterIPPrefix != nil && status.ClusterIPPrefix.Contains(ip.AsSlice()) {
 		return neighbour
@@ -81,7 +81,7 @@ type origin struct {
 
 // trackedConn is a connection that speaks TLS if its first byte begins a handshake,
 // else what it always did. Both come with its first Read, in the goroutine that
-// serves it and under the deadline of the request's head: who sends nothing, or a
+// serves it and under the deadline of the request's head: who sends nothing, or
 // half of a handshake, holds up nobody. It is no *net.TCPConn, of which the HTTP
 // server would use more than these methods, past the TLS.
 type trackedConn struct {
@@ -89,33 +89,41 @@ type trackedConn struct {
 	owner  *bounded
 	from   *origin
 	busy   atomic.Bool // it has sent a whole request, its body too, and waits for the answer
-	begun  bool        // its first byte has come
+	in     io.Reader   // nil before the first byte
 	secure *tls.Conn   // nil for none
 }
 
+// recordHandshake is the first byte of a TLS connection, and of no request.
+const recordHandshake = 0x16
+
 // Read implements net.Conn.
 func (h *trackedConn) Read(p []byte) (int, error) {
-	if !h.begun {
+	if h.in == nil {
 		var first [1]byte
 		if n, err := h.Conn.Read(first[:]); n == 0 {
 			return 0, err
 		}
-		h.begun = true
-		again := &replayed{Conn: h.Conn, first: first[:]}
-		if first[0] != recordHandshake {
-			return again.Read(p)
+		h.in = io.MultiReader(bytes.NewReader(first[:]), h.Conn)
+		if first[0] == recordHandshake {
+			h.secure = tls.Server(rejoined{h.Conn, h.in}, h.owner.tls)
+			h.in = h.secure
 		}
-		h.secure = tls.Server(again, h.owner.tls)
 	}
-	if h.secure == nil {
-		return h.Conn.Read(p)
-	}
-	n, err := h.secure.Read(p)
-	if err != nil && n == 0 && !h.secure.ConnectionState().HandshakeComplete {
+	n, err := h.in.Read(p)
+	if err != nil && h.secure != nil && !h.secure.ConnectionState().HandshakeComplete {
 		h.owner.failed(h.from.ip, err)
 	}
 	return n, err
 }
+
+// rejoined is a connection from which a byte was read already.
+type rejoined struct {
+	net.Conn
+	all io.Reader
+}
+
+// Read implements net.Conn.
+func (r rejoined) Read(p []byte) (int, error) { return r.all.Read(p) }
 
 // Write implements net.Conn.
 func (h *trackedConn) Write(p []byte) (int, error) {
@@ -126,8 +134,7 @@ func (h *trackedConn) Write(p []byte) (int, error) {
 }
 
 // CloseWrite is for the HTTP server: a refused request still gets its answer.
-func (h *trackedConn) CloseWrite() error {
-	var err error
+func (h *trackedConn) CloseWrite() (err error) {
 	if h.secure != nil {
 		err = h.secure.CloseWrite()
 	}
@@ -135,25 +142,6 @@ func (h *trackedConn) CloseWrite() error {
 		err = errors.Join(err, tcp.CloseWrite())
 	}
 	return err
-}
-
-// recordHandshake is the first byte of a TLS connection, and of no request.
-const recordHandshake = 0x16
-
-// replayed is a connection whose first byte was read already.
-type replayed struct {
-	net.Conn
-	first []byte
-}
-
-// Read implements net.Conn.
-func (r *replayed) Read(p []byte) (int, error) {
-	if len(r.first) == 0 {
-		return r.Conn.Read(p)
-	}
-	n := copy(p, r.first)
-	r.first = r.first[n:]
-	return n, nil
 }
 
 // Accept implements net.Listener.

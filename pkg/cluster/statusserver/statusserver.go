@@ -78,7 +78,10 @@ func (c *Component) Run(ctx context.Context) {
 // changed since when. A request under way elsewhere does not hold it up.
 func (c *Component) Step(ctx context.Context) error {
 	c.limits.proofs.Begin(time.Now())
-	err := c.readPeers()
+	var err error
+	if !c.peersRead {
+		c.peersRead, err = true, c.peers.Read(c.PeersFile, time.Now())
+	}
 	f := c.look()
 	f.proved, f.stamped = c.proof.read(c.ProversFile), c.proof.stamped
 	f.anyForeign = slices.ContainsFunc(slices.Collect(maps.Values(f.nodes)), c.foreign)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -324,7 +325,7 @@ func TestTheLogOfRefusalsIsBounded(t *testing.T) {
 	var told refusals
 	now := time.Now()
 	due := func(i int) bool {
-		return told.due(refusal{netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), otherBearer}, now)
+		return told.due(fmt.Sprint("10.0.0.", i, otherBearer), now)
 	}
 	for i := range 3 * maxRefusals {
 		if got := due(i); got != (i < maxRefusals) {
