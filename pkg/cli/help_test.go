@@ -163,7 +163,7 @@ func FuzzCommands(f *testing.F) {
 		"", "--", "-", "-o", "-o=", "-ojson", "-oyaml", "-o\njsonpath={.}", "-ojsonpath={..}", "-o=jsonpath={[*].a}", "--output=xml", "--watch", "-w", "--watch=maybe",
 		"--since=-1h", "--since=9999999h", "--since=\x1b[31m", "--until=12:00", "--limit=-1", "--limit=9223372036854775808", "--op=,,", "--by=\xff", "--time", "--failed",
 		"--only=", "--only=disk,\u202e", "--check", "--once", "--json", "--sort=age", "--all", "pods", "--ascii", "--format=binary", "app/x", "cluster",
-		"--server=::", "--server=127.0.0.1", "--server=\x1b]0;x\a", "--cluster=00000000-0000-0000-0000-000000000000", "--candidate=fe80::1%lo", "--api-port=-1", "--api-port=65536", "--kubernetes=v9999999999999999999.1",
+		"--server=::", "--token-file=-", "--token-file=..", "--server=127.0.0.1", "--server=\x1b]0;x\a", "--cluster=00000000-0000-0000-0000-000000000000", "--candidate=fe80::1%lo", "--api-port=-1", "--api-port=65536", "--kubernetes=v9999999999999999999.1",
 		"--timeout=-1s", "--timeout=1ns", "--interval=0", "--container=..", "--cancel", "--force", "--reason=" + strings.Repeat("r", 5000), "--reason=\x1b[2J\u202e\x00",
 		"../../../etc/passwd", "zedagent/../../x", "a/b/c/d", "/", "zedkube/NodeDrainStatus/..", "\x1b[31mred", "%s%n", strings.Repeat("x", 100_000), "node-1\nnode-2", "1", "-1", "K3S", "--help", "--nonsense",
 	}

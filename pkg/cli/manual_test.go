@@ -34,6 +34,7 @@ func TestTheManualIsComplete(t *testing.T) {
 	}
 	for _, reason := range []string{
 		"NoClusterStatus", "BadClusterStatus", "NoJoinServer", "APIRefused", "APISilent", "APIUnreachable", "StatusRefused", "StatusSilent",
+		"StatusOtherToken", "StatusOtherServer", "StatusOtherBearer", "StatusNoToken", "StatusRefusesTLS", "StatusDowngrade",
 		"StatusUnreachable", "StatusRefuses", "StatusGarbage", "NotYet", "OldServer", "OtherCluster", "MayJoin",
 	} {
 		want["reason to wait "+reason] = reason

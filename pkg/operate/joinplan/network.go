@@ -234,7 +234,7 @@ func (f Facts) protocol(all *findings, p Peer) {
 }
 
 // date is whether the certificate of status servers is valid by the clock of this
-// device, at which EVE's cluster-status-probe looks (docs/wire.md, "Status server").
+// device, at which EVE's cluster-status-probe looks (docs/wire.md, "TLS and bearer").
 func (f Facts) date(all *findings) {
 	if begins := clusterauth.ValidFrom(); f.Now.Before(begins) {
 		all.add("clock", Blocks, "set the clock: is NTP configured, and does it answer?", "The clock of this device shows %s, and the certificate of the status servers is valid from %s: EVE's cluster-status-probe rejects it.", f.Now.UTC().Format(time.DateOnly), begins.Format(time.DateOnly))
