@@ -37,7 +37,8 @@ var (
 // listWatchLimiter is what a Reflector may ask for. Left alone it asks up to four times
 // for a table that cannot be had, and some things for ever.
 type listWatchLimiter struct {
-	lw *cache.ListWatch
+	lw      *cache.ListWatch
+	onWatch func() // called when a whole list is watched on
 
 	mu         sync.Mutex // a list that hangs may outlast its try
 	unstreamed error      // what the server says to streamed lists, if it knows none
@@ -48,6 +49,8 @@ type listWatchLimiter struct {
 	lists  bool  // a whole list is being asked for
 	newest bool  // a streamed list of the newest version was asked for
 	calm   pace
+	whole  bool // there was a whole list
+	stands bool // the last request for a watch was accepted, and no list was asked for since
 }
 
 // listWatch is what the Reflector is given.
@@ -59,7 +62,7 @@ func (a *listWatchLimiter) listWatch() *cache.ListWatch {
 func (a *listWatchLimiter) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.failed, a.lists, a.newest, a.calm = nil, false, false, pace{}
+	a.failed, a.lists, a.newest, a.calm, a.whole, a.stands = nil, false, false, pace{}, false, false
 }
 
 // succeeded notes that a whole list was watched on for a while.
@@ -92,7 +95,7 @@ func (a *listWatchLimiter) mayList() error {
 	if a.failed != nil && time.Since(a.listed) < listAgain {
 		return a.failed
 	}
-	a.lists, a.listed = true, time.Now()
+	a.lists, a.stands, a.listed = true, false, time.Now()
 	return nil
 }
 
@@ -105,7 +108,28 @@ func (a *listWatchLimiter) watch(ctx context.Context, o metav1.ListOptions) (wat
 	if streams {
 		a.streamed(err)
 	}
+	if err == nil {
+		a.accepted()
+	}
 	return w, unretried(err)
+}
+
+// accepted notes that the server watches, and replaced that the list is whole; a
+// streamed list is whole after it is watched, any other before.
+func (a *listWatchLimiter) accepted() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stands = true; a.whole {
+		a.onWatch()
+	}
+}
+
+func (a *listWatchLimiter) replaced() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.whole = true; a.stands {
+		a.onWatch()
+	}
 }
 
 func (a *listWatchLimiter) mayWatch(streams, newest bool) error {

@@ -22,7 +22,8 @@ const (
 	// in pages or in one answer.
 	wholeWithin = time.Minute
 	// provenAfter is how long a whole list must have been watched on for the
-	// try to be a success: a server that fails watches does so at once.
+	// try to be a success, from the server's answer to the watch on: a watch may
+	// fail soon after it began.
 	provenAfter = 500 * time.Millisecond
 	// worthSaying is how many failures in a row are logged: after fewer a
 	// probe has not yet shown that this is an outage, which is logged as such.
@@ -144,19 +145,18 @@ func (v *Table) keep(ctx, alive context.Context, reflector *cache.Reflector, row
 	defer context.AfterFunc(alive, func() { cancel(nil) })()
 	limit := time.AfterFunc(wholeWithin, func() { cancel(errNotWhole) })
 	defer limit.Stop()
-	var proven *time.Timer
+	var once sync.Once // a try has one success, however many watches
+	proven := time.AfterFunc(wholeWithin, func() { once.Do(v.succeed) })
+	proven.Stop()
+	defer proven.Stop()
+	v.limiter.onWatch = func() { proven.Reset(provenAfter) }
 	rows.OnReplaced(func(version string) {
 		limit.Stop()
-		proven = time.AfterFunc(provenAfter, v.succeed)
+		v.limiter.replaced()
 		whole = true
 		v.Status.Complete(version == noVersion)
 		v.Holds(v.Name, true)
 	})
-	defer func() {
-		if proven != nil {
-			proven.Stop()
-		}
-	}()
 	err = reflector.ListAndWatchWithContext(ctx)
 	if errors.Is(context.Cause(ctx), errNotWhole) {
 		err = errNotWhole
