@@ -83,7 +83,7 @@ func boot(t *testing.T, address string) *node {
 	log, _ := logtest.NewNullLogger()
 	c := &statusserver.Component{
 		Log: log, Pulse: &loop.Pulse{}, Port: n.port, TopicDirs: []string{run}, InstallLog: filepath.Join(run, "k3s-install.log"),
-		Status: &n.statusTable, Nodes: &n.nodeTable, API: &n.apiTable, Info: &n.infoTable,
+		Status: &n.statusTable, Nodes: &n.nodeTable, API: &n.apiTable, Info: &n.infoTable, Operations: types.NoOperations{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

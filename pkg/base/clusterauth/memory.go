@@ -161,13 +161,13 @@ func (m *Memory) Read(path string, now time.Time) error {
 // where the one above that is there.
 func (m *Memory) Keep(path string) error {
 	m.mu.Lock()
-	changed := m.dirty
-	m.dirty = false
-	data, err := json.Marshal(m.peers)
-	m.mu.Unlock() // a disk may hang
-	if !changed {
+	if !m.dirty {
+		m.mu.Unlock()
 		return nil
 	}
+	data, err := json.Marshal(m.peers)
+	m.dirty = false
+	m.mu.Unlock() // a disk may hang
 	did := keptfile.Awaits
 	if err == nil {
 		file := keptfile.File{Path: path, Name: "the note of the peers that speak TLS", MakeDir: true}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strconv"
@@ -35,22 +36,21 @@ func NewProbeCommand(*device.Options) *cobra.Command {
 			if len(args) != 2 {
 				return terminal.ExitWith(terminal.ExitProbeUsage, errors.New("usage: "+ProbeName+" <host> <port> < join-token"))
 			}
-			token, err := readToken("-", c.InOrStdin())
-			if err != nil {
-				return err
+			body, err := probe(c.Context(), args[0], args[1], c.InOrStdin())
+			if err == nil {
+				_, err = fmt.Fprintln(c.OutOrStdout(), body)
 			}
-			body, err := probe(c.Context(), args[0], args[1], token)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), body)
 			return err
 		},
 	}
 }
 
 // probe asks one server, within joinPatience in all. No answer but one by TLS counts.
-func probe(ctx context.Context, host, port, token string) (string, error) {
+func probe(ctx context.Context, host, port string, stdin io.Reader) (string, error) {
+	token, err := readToken("-", stdin)
+	if err != nil {
+		return "", err
+	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || number == 0 {
 		return "", fmt.Errorf("port %q: want a number from 1 to 65535", port)
@@ -67,11 +67,12 @@ func probe(ctx context.Context, host, port, token string) (string, error) {
 	body, none := q.statusOf(ctx, ip, maxExplanation)
 	switch {
 	case none.Reason == "StatusDowngrade":
-		return "", fmt.Errorf("the status server of %s, port %d, does not speak TLS: an older EVE runs there", ip, number)
-	case none.Reason != "":
-		return "", errors.New(none.Why)
+		none.Why = fmt.Sprintf("the status server of %s, port %d, does not speak TLS: an older EVE runs there", ip, number)
 	case len(body) > maxExplanation:
-		return "", fmt.Errorf("the status server of %s, port %d, answers with more than %d bytes", ip, number, maxExplanation)
+		none.Why = fmt.Sprintf("the status server of %s, port %d, answers with more than %d bytes", ip, number, maxExplanation)
+	}
+	if none.Why != "" {
+		return "", errors.New(none.Why)
 	}
 	return strings.TrimSpace(body), nil
 }

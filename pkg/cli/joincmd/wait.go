@@ -121,12 +121,13 @@ func readToken(file string, stdin io.Reader) (string, error) {
 	}
 	token := strings.TrimSpace(string(raw))
 	switch {
-	case err != nil:
+	case err == nil && len(raw) > maxToken:
+		err = fmt.Errorf("it is longer than %d bytes", maxToken)
+	case err == nil && token == "":
+		err = errors.New("there is none")
+	}
+	if err != nil {
 		return "", fmt.Errorf("read the cluster token: %w", err)
-	case len(raw) > maxToken:
-		return "", fmt.Errorf("read the cluster token: it is longer than %d bytes", maxToken)
-	case token == "":
-		return "", errors.New("read the cluster token: there is none")
 	}
 	return token, nil
 }

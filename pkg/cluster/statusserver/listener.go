@@ -30,7 +30,7 @@ const (
 var share = [ranks]int{outsider: 32, neighbour: 416, member: 64}
 
 const (
-	maxConnections = 512 // the sum of the shares; some 20 KB each
+	maxConnections = 512 // the sum of the shares; some 20 KB each, by TLS at most 100 KB
 	maxOfOneSource = 32  // far beyond what one address needs, and far below any share
 	// turnEvery is small beside maxConnections: who has just come stays
 	// longer than that.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -87,7 +88,7 @@ func (d *device) begin() string {
 }
 
 // secured asks by TLS as EVE's client of that token does.
-func secured(t *testing.T, from, to, token, method, path string, header http.Header) (*http.Response, string, error) {
+func secured(t *testing.T, from, to, token, method, path string, header http.Header) (boundedhttp.Answer, string, error) {
 	t.Helper()
 	way := dialing(t, from)
 	way.TLSClientConfig = pinning(t, token)
@@ -100,13 +101,8 @@ func secured(t *testing.T, from, to, token, method, path string, header http.Hea
 	for name, values := range header {
 		r.Header[name] = values
 	}
-	answer, err := (&http.Client{Timeout: 20 * time.Second, Transport: way}).Do(r)
-	if err != nil {
-		return nil, "", err
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	return answer, string(body), err
+	answer, err := boundedhttp.Do(&http.Client{Timeout: 20 * time.Second, Transport: way}, r, 1<<20)
+	return answer, string(answer.Body), err
 }
 
 // asking is a component that only asks.
@@ -186,7 +182,7 @@ func TestEachPathWantsTheBearerByTLSAndNoneByPlainHTTP(t *testing.T) {
 			ip = strangerIP // an address has one answer in five seconds
 		}
 		answer, body, err := secured(t, ip, d.at(firstIP), token, http.MethodGet, path, nil)
-		if err != nil || answer.StatusCode != plainCode || path == "/status" && body != plainBody {
+		if err != nil || answer.Code != plainCode || path == "/status" && body != plainBody {
 			t.Errorf("%s: %v, %v by TLS, %d by plain HTTP", path, err, answer, plainCode)
 		}
 	}
@@ -196,7 +192,7 @@ func TestEachPathWantsTheBearerByTLSAndNoneByPlainHTTP(t *testing.T) {
 			"another scheme": "Basic " + right.Bearer(), "capitals": "Bearer " + strings.ToUpper(right.Bearer()), "the token": "Bearer " + token,
 		} {
 			answer, body, err := secured(t, firstIP, d.at(firstIP), token, http.MethodPost, path, http.Header{"Authorization": {header}})
-			if err != nil || answer.StatusCode != http.StatusUnauthorized || answer.Header.Get("WWW-Authenticate") != `Bearer realm="zedkube"` || strings.Contains(body, "cluster:") {
+			if err != nil || answer.Code != http.StatusUnauthorized || answer.Header.Get("WWW-Authenticate") != `Bearer realm="zedkube"` || strings.Contains(body, "cluster:") {
 				t.Errorf("%s with %s: %v %v %q", path, name, err, answer, body)
 			}
 		}
@@ -257,7 +253,7 @@ func TestTokenChangesWithoutANewListener(t *testing.T) {
 	speaks := func(token string) func() bool {
 		return func() bool {
 			answer, _, err := secured(t, "", d.at(firstIP), token, http.MethodGet, "/status", nil)
-			return err == nil && answer.StatusCode == http.StatusOK
+			return err == nil && answer.Code == http.StatusOK
 		}
 	}
 	d.publish(firstIP, "first")
@@ -269,7 +265,7 @@ func TestTokenChangesWithoutANewListener(t *testing.T) {
 	}
 	first, _ := clusterauth.Derive("first")
 	before := http.Header{"Authorization": {"Bearer " + first.Bearer()}}
-	if answer, _, err := secured(t, "", d.at(firstIP), "second", http.MethodGet, "/status", before); err != nil || answer.StatusCode != http.StatusOK {
+	if answer, _, err := secured(t, "", d.at(firstIP), "second", http.MethodGet, "/status", before); err != nil || answer.Code != http.StatusOK {
 		t.Errorf("the bearer of the first token: %v, %v", answer, err)
 	}
 	moved := status(firstIP+"/24", true)
@@ -278,7 +274,7 @@ func TestTokenChangesWithoutANewListener(t *testing.T) {
 	eventually(t, "the token of another cluster is not taken", speaks("third"))
 	second, _ := clusterauth.Derive("second")
 	before.Set("Authorization", "Bearer "+second.Bearer())
-	if answer, _, err := secured(t, "", d.at(firstIP), "third", http.MethodGet, "/status", before); err != nil || answer.StatusCode != http.StatusUnauthorized {
+	if answer, _, err := secured(t, "", d.at(firstIP), "third", http.MethodGet, "/status", before); err != nil || answer.Code != http.StatusUnauthorized {
 		t.Errorf("the bearer of the cluster before: %v, %v", answer, err)
 	}
 	_, _ = io.WriteString(kept, "GET /healthz HTTP/1.0\r\n\r\n")
@@ -395,7 +391,7 @@ func TestReportsByTLSNeedNoOtherProof(t *testing.T) {
 		{"one that is no Node yet", strangerIP, "/app/", http.StatusForbidden},
 	} {
 		answer, body, err := secured(t, r.ip, to, token, http.MethodPost, r.path, nil)
-		if err != nil || answer.StatusCode != r.want || strings.Contains(body, token) {
+		if err != nil || answer.Code != r.want || strings.Contains(body, token) {
 			t.Errorf("%s: %v, %v %q", r.name, err, answer, body)
 		}
 	}

@@ -171,15 +171,11 @@ func (d *Device) askPeers(ctx context.Context, nodes []overview.ClusterNode) (pe
 		if n.Own || err != nil || len(peers) == maxPeers {
 			continue
 		}
-		p := clusterauth.Peer{Name: n.Name, Boot: n.BootID}
-		switch {
-		case n.Agent == "" || n.AgentStale:
-		case n.StatusTLS:
-			p.Stamp = clusterauth.StampTLS
-		default:
-			p.Stamp = clusterauth.StampPlain
+		row := types.Node{Name: n.Name, BootID: n.BootID, StampStale: n.AgentStale}
+		if n.Agent != "" {
+			row.Agent = &types.AgentStamp{TLS: n.StatusTLS}
 		}
-		known[ip.Unmap()] = p
+		known[ip.Unmap()] = clusterauth.PeerOf(row)
 		peers, ips = append(peers, peerAnswer{node: n.Name}), append(ips, ip)
 	}
 	client := d.statusClient(func(ip netip.Addr) clusterauth.Peer { return known[ip] })
