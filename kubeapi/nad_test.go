@@ -111,9 +111,9 @@ func TestWhatBecomesOfAnAttachmentThatSomebodyMade(t *testing.T) {
 	}{
 		"EVE's own zedkube, adopted":          {eves, "", nil, eves, `{"n1":"u1"}`},
 		"a stranger with the same, adopted":   {contents, "", nil, contents, `{"n1":"u1"}`},
-		"a stranger with another":             {strings.Replace(contents, "eth1", "eth2", 1), "", network.ErrForeignNAD, "", ""},
-		"a stranger with more":                {strings.Replace(contents, `"eth1"`, `"eth1","ipam":{}`, 1), "", network.ErrForeignNAD, "", ""},
-		"a stranger with garbage":             {"{", "", network.ErrForeignNAD, "", ""},
+		"a stranger with another":             {strings.Replace(contents, "eth1", "eth2", 1), "", types.ErrForeignNAD, "", ""},
+		"a stranger with more":                {strings.Replace(contents, `"eth1"`, `"eth1","ipam":{}`, 1), "", types.ErrForeignNAD, "", ""},
+		"a stranger with garbage":             {"{", "", types.ErrForeignNAD, "", ""},
 		"ours, altered":                       {"{}", `{"n2":"u2"}`, nil, contents, `{"n1":"u1","n2":"u2"}`},
 		"ours, and who needs it is scribbled": {contents, `["n2"]`, nil, contents, `{"n1":"u1"}`},
 		"ours, and who needs it is null":      {contents, `null`, nil, contents, `{"n1":"u1"}`},

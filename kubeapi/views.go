@@ -57,7 +57,7 @@ func (r *run) views(conn *access.Connection) {
 		if node, ok := r.ownNode(); ok && node.Name != own {
 			ofNode.stop()
 			own = node.Name
-			ofNode.keep(r.backoff, viewNodePods, listPods(conn, "", own), access.RowsOf(r.NodePods, pods.PodOf, access.NamespacedName))
+			ofNode.keep(r.backoff, viewNodePods, listPods(conn, "", own), access.RowsOf(r.NodePods, pods.OwnPodOf, access.NamespacedName))
 			disks := ofLonghorn(longhorn, access.Kept[storage.Clients](conn).Nodes, byName(own))
 			ofNode.keep(levels, types.TableLonghornNode, disks, longhornNodeRows(r.OwnDisks))
 		}

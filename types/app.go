@@ -83,8 +83,15 @@ const kubeNameBase = 26
 // KubeName is the name of the (VMI) replica set that domainmgr creates for the
 // present generation of the application (docs/wire.md, "Names of app objects").
 func (c AppInstanceConfig) KubeName() string {
-	name := make([]byte, 0, len(c.DisplayName))
-	for _, r := range []byte(c.DisplayName) {
+	name := kubeFragment(c.DisplayName)
+	generation := uint64(c.PurgeCmd.Counter) + uint64(c.LocalPurgeCmd.Counter)
+	return name[:min(len(name), kubeNameBase)] + "-" + c.UUIDandVersion.UUID.String()[:5] + "-" + strconv.FormatUint(generation, 10)
+}
+
+// kubeFragment is what EVE makes of a display name for the name of an object.
+func kubeFragment(display string) string {
+	name := make([]byte, 0, len(display))
+	for _, r := range []byte(display) {
 		switch {
 		case 'A' <= r && r <= 'Z':
 			name = append(name, r+'a'-'A')
@@ -96,8 +103,7 @@ func (c AppInstanceConfig) KubeName() string {
 			}
 		}
 	}
-	generation := uint64(c.PurgeCmd.Counter) + uint64(c.LocalPurgeCmd.Counter)
-	return string(name[:min(len(name), kubeNameBase)]) + "-" + c.UUIDandVersion.UUID.String()[:5] + "-" + strconv.FormatUint(generation, 10)
+	return string(name)
 }
 
 // IsVMI reports whether the application runs as a KubeVirt virtual machine.

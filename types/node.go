@@ -156,6 +156,10 @@ type Pod struct {
 	Part    string // what part of the system it is: PartKubeVirt and so on; "" for none of them
 	Version string // of that part, as its image is tagged; "" for unknown
 
+	// Only in the table of the pods of this node.
+	Networks   string // annotation k8s.v1.cni.cncf.io/networks; one that is too long is cut
+	Deployment string // whose ReplicaSet owns it; "" for none
+
 	// Only in the table of the pods of eve-kube-app.
 	Containers    []Container // init containers first, else in the pod's order
 	Claims        []string    // names of the PersistentVolumeClaims that it mounts, sorted

@@ -63,6 +63,9 @@ var topics = []topic{
 	{value: &KubeNodeMetrics{}},
 	{value: &KubeClusterMetrics{}},
 	{value: &MetricsLook{}},
+	{value: &NetworkInstanceStatus{}, partial: true},
+	{value: &AppNetworkConfig{}},
+	{value: &PodMarkers{}},
 }
 
 func (tp topic) name() string { return reflect.TypeOf(tp.value).Elem().Name() }

@@ -181,6 +181,9 @@ type NAD struct {
 // brings it is not installed, or not yet.
 var ErrNotInstalled = errors.New("not known to the API server")
 
+// ErrForeignNAD is wrapped where somebody else's network attachment has the name.
+var ErrForeignNAD = errors.New("there is one with another configuration that is not zedkube's")
+
 // IsObjectName reports whether Kubernetes takes a name for that of a Node or of
 // another such object.
 func IsObjectName(name string) bool {

@@ -42,7 +42,9 @@ import (
 	"github.com/zedkube/zedkube/pkg/workload/apps"
 	"github.com/zedkube/zedkube/pkg/workload/console"
 	"github.com/zedkube/zedkube/pkg/workload/drain"
+	"github.com/zedkube/zedkube/pkg/workload/networks"
 	"github.com/zedkube/zedkube/pkg/workload/passthrough"
+	"github.com/zedkube/zedkube/pkg/workload/podnetworks"
 	"github.com/zedkube/zedkube/pkg/workload/sriov"
 	"github.com/zedkube/zedkube/pkg/workload/storage"
 	"github.com/zedkube/zedkube/pubsub"
@@ -69,6 +71,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	controllerCerts := pubsub.NewSubscription[types.ControllerCert](bus, "zedagent")
 	deviceCerts := pubsub.NewSubscription[types.EdgeNodeCert](bus, "tpmmgr", pubsub.Persistent())
 	adapters := pubsub.NewSubscription[types.AssignableAdapters](bus, "domainmgr")
+	networkStatus := pubsub.NewSubscription[types.NetworkInstanceStatus](bus, "zedrouter")
 	nodeagent := pubsub.NewSubscription[types.NodeAgentStatus](bus, "nodeagent")
 	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, device.Self, pubsub.SocketOnly())
 
@@ -110,6 +113,8 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	k3sVersion := pubsub.NewPublication[types.K3sVersionStatus](bus, device.Self)
 	cipherBlocks := pubsub.NewPublication[types.CipherBlockStatus](bus, device.Self)
 	cipherMetrics := pubsub.NewPublication[types.CipherMetrics](bus, device.Self)
+	appNetworks := pubsub.NewPublication[types.AppNetworkConfig](bus, device.Self)
+	podMarkers := pubsub.NewPublication[types.PodMarkers](bus, device.Self, pubsub.Persistent())
 	token := &pubsub.Table[types.ClusterToken]{} // in memory: it is a secret
 
 	pulses := map[string]*loop.Pulse{
@@ -117,6 +122,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "peers": {}, "clustertoken": {}, "k3sconfig": {},
 		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
+		"networks": {}, "podnetworks": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
@@ -267,6 +273,16 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Log: as("passthrough"), Pulse: pulses["passthrough"],
 			Configs: appConfigs, Info: info, Agent: zedagent, Nodes: kube.Nodes, API: kube.API,
 			Kube: kube, Links: passthrough.Host{}, Operations: record,
+		},
+		"networks": &networks.Component{
+			Log: as("networks"), Pulse: pulses["networks"],
+			Membership: memberOf, Networks: networkStatus, Leader: leaderInfo, API: kube.API,
+			Kube: kube,
+		},
+		"podnetworks": &podnetworks.Component{
+			Log: as("podnetworks"), Pulse: pulses["podnetworks"],
+			Membership: memberOf, Networks: networkStatus, NodePods: kube.NodePods, API: kube.API, Dir: p.In(podnetworks.DefaultMarkers),
+			Configs: appNetworks, Journal: podMarkers,
 		},
 		"sriov": &sriov.Component{
 			Log: as("sriov"), Pulse: pulses["sriov"],

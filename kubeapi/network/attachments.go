@@ -28,8 +28,6 @@ const (
 )
 
 var (
-	// ErrForeignNAD is returned where somebody else's attachment has the name.
-	ErrForeignNAD = errors.New("there is one with another configuration that is not zedkube's")
 	// ErrNADGoes is returned until the former attachment of that name is deleted.
 	ErrNADGoes = errors.New("the previous one is still being deleted")
 	errNADGone = errors.New("it was deleted meanwhile")
@@ -66,15 +64,18 @@ func (c *Client) EnsureNAD(ctx context.Context, ifname string, owner types.Node)
 	}
 	return c.changeNAD(ctx, "ensure nad", act, name, func(ctx context.Context, conn *access.Connection, o *unstructured.Unstructured) error {
 		if o == nil {
-			return makeNAD(ctx, conn, name, ifname, owner)
+			return makeNAD(ctx, conn, name, passthroughManager, NadConfig(ifname), map[string]any{
+				"labels":      map[string]any{PassthroughLabel: "true"},
+				"annotations": map[string]any{NeededAnnotation: text(map[string]string{owner.Name: owner.UID})},
+			})
 		}
-		same, ours := sameConfig(o, ifname), ourNAD(o)
+		same, ours := sameConfig(o, NadConfig(ifname)), ourNAD(o)
 		owners, _ := ownersOf(o)
 		switch {
 		case o.GetDeletionTimestamp() != nil:
 			return ErrNADGoes
 		case !ours && !same:
-			return ErrForeignNAD
+			return types.ErrForeignNAD
 		case ours && same && owners[owner.Name] == owner.UID:
 			return nil
 		}
@@ -84,7 +85,7 @@ func (c *Client) EnsureNAD(ctx context.Context, ifname string, owner types.Node)
 		if !same {
 			patch["spec"] = access.Values{"config": NadConfig(ifname)}
 		}
-		return patchNAD(ctx, conn, o, patch)
+		return patchNAD(ctx, conn, o, passthroughManager, patch)
 	})
 }
 
@@ -116,7 +117,7 @@ func (c *Client) ReleaseNAD(ctx context.Context, ifname string, owners map[strin
 		case len(left) == len(noted):
 			return nil
 		}
-		return patchNAD(ctx, conn, o, access.AnnotationsPatch(access.Values{NeededAnnotation: text(left)}))
+		return patchNAD(ctx, conn, o, passthroughManager, access.AnnotationsPatch(access.Values{NeededAnnotation: text(left)}))
 	})
 }
 
@@ -143,23 +144,21 @@ func (c *Client) changeNAD(ctx context.Context, op, act, name string, change fun
 	})
 }
 
-func makeNAD(ctx context.Context, conn *access.Connection, name, ifname string, owner types.Node) error {
+// makeNAD makes an attachment with that configuration, and with metadata besides its name.
+func makeNAD(ctx context.Context, conn *access.Connection, name, manager, config string, metadata map[string]any) error {
+	metadata["name"], metadata["namespace"] = name, access.Namespace
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": nads.GroupVersion().String(), "kind": NadKind,
-		"metadata": map[string]any{
-			"name": name, "namespace": access.Namespace,
-			"labels":      map[string]any{PassthroughLabel: "true"},
-			"annotations": map[string]any{NeededAnnotation: text(map[string]string{owner.Name: owner.UID})},
-		},
-		"spec": map[string]any{"config": NadConfig(ifname)},
+		"metadata": metadata,
+		"spec":     map[string]any{"config": config},
 	}}
-	o, err := NadsOn(conn).Create(ctx, o, metav1.CreateOptions{FieldManager: passthroughManager})
+	o, err := NadsOn(conn).Create(ctx, o, metav1.CreateOptions{FieldManager: manager})
 	return answeredNAD(o, name, err)
 }
 
-func patchNAD(ctx context.Context, conn *access.Connection, o *unstructured.Unstructured, patch access.Values) error {
+func patchNAD(ctx context.Context, conn *access.Connection, o *unstructured.Unstructured, manager string, patch access.Values) error {
 	name := o.GetName()
-	o, err := access.Merge(ctx, NadsOn(conn), name, passthroughManager, access.ForVersion(o.GetResourceVersion(), patch))
+	o, err := access.Merge(ctx, NadsOn(conn), name, manager, access.ForVersion(o.GetResourceVersion(), patch))
 	if access.NotFound(err) {
 		return errNADGone
 	}
@@ -203,7 +202,7 @@ func nadOf(o *unstructured.Unstructured, ifname string) types.NAD {
 	owners, known := ownersOf(o)
 	return types.NAD{
 		Interface: ifname, Owners: owners, Unowned: !known,
-		Altered: !sameConfig(o, ifname) || o.GetDeletionTimestamp() != nil,
+		Altered: !sameConfig(o, NadConfig(ifname)) || o.GetDeletionTimestamp() != nil,
 	}
 }
 
@@ -232,10 +231,10 @@ func NadConfig(ifname string) string {
 }
 
 // sameConfig compares by value: EVE's own zedkube writes it in many lines.
-func sameConfig(o *unstructured.Unstructured, ifname string) bool {
+func sameConfig(o *unstructured.Unstructured, wanted string) bool {
 	config, _, err := unstructured.NestedString(o.Object, "spec", "config")
 	var is, want any
-	if err != nil || json.Unmarshal([]byte(config), &is) != nil || json.Unmarshal([]byte(NadConfig(ifname)), &want) != nil {
+	if err != nil || json.Unmarshal([]byte(config), &is) != nil || json.Unmarshal([]byte(wanted), &want) != nil {
 		return false
 	}
 	return reflect.DeepEqual(is, want)

@@ -291,6 +291,21 @@ func AppPodOf(p *corev1.Pod) types.Pod {
 	return row
 }
 
+// networksText bounds the networks of a row: what they ask of zedrouter is one message.
+const networksText = 8 << 10
+
+// OwnPodOf is the row of a Pod of this node. A Deployment names its ReplicaSet after
+// itself and the hash of the template, so that nobody has to ask for the ReplicaSet.
+func OwnPodOf(p *corev1.Pod) types.Pod {
+	row := PodOf(p)
+	row.Networks = access.Cut(p.Annotations["k8s.v1.cni.cncf.io/networks"], networksText)
+	hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	if name, ok := strings.CutSuffix(row.Owner.Name, "-"+hash); ok && hash != "" && row.Owner.Kind == types.KindReplicaSet {
+		row.Deployment = name
+	}
+	return row
+}
+
 // containersOf lists those of the spec: a status comes only with the kubelet.
 func containersOf(p *corev1.Pod) []types.Container {
 	var rows []types.Container

@@ -25,7 +25,7 @@ func main() {
 	program := flag.String("program", "bin/zedkube", "the zedkube program")
 	out := flag.String("out", "docs/performance.md", "where the figures go")
 	rounds := flag.Int("rounds", 3, "how often each drain is measured")
-	only := flag.String("only", "", "pubsub (without a cluster), config, token, idle, change, conditions, apps, failover, status, drains, writing or logs: measure that alone and print it; scale: and put it into the document")
+	only := flag.String("only", "", "pubsub (without a cluster), config, token, idle, change, conditions, apps, failover, status, drains, writing, markers or logs: measure that alone and print it; scale: and put it into the document")
 	idling := flag.Duration("idle", time.Minute, "how long the idle agents are watched")
 	role := flag.String("role", "", "what this process plays for another bench")
 	root := flag.String("root", "", "where it plays it: a directory, or the address of a server")
@@ -67,7 +67,7 @@ func (b *bench) run(ctx context.Context, program, out string) error {
 		return err
 	}
 	if err := b.onCluster(ctx, program, mixedApps, b.warmUp, b.idleFew, b.conditions, b.changeFew, b.phasesFew,
-		b.grow, b.phasesMany, b.changeMany, b.idleMany, b.writing); err != nil {
+		b.grow, b.phasesMany, b.changeMany, b.idleMany, b.writing, b.markers); err != nil {
 		return err
 	}
 	if err := b.logs(ctx, program); err != nil {
@@ -92,7 +92,7 @@ func (b *bench) alone(ctx context.Context, program, name string) error {
 	default:
 		one, known := map[string]func(context.Context) error{
 			"config": b.configToStatus, "token": b.tokens, "failover": b.failover, "status": b.status, "drains": b.drains,
-			"writing": b.writing,
+			"writing": b.writing, "markers": b.markers,
 		}[name]
 		if !known {
 			return fmt.Errorf("cannot measure %q alone", name)

@@ -39,13 +39,12 @@ func (c *Cluster) furnish(i int) error {
 	if err != nil {
 		return err
 	}
-	plugins, err := cniPlugins()
-	if err != nil {
+	if err := c.linkPlugins(i); err != nil {
 		return err
 	}
 	files := map[string]string{
 		"kubelet.yaml":            string(kubelet),
-		"containerd.toml":         containerdConfig(plugins, c.hostFile(i, "cni"), c.Nodes[i].IP),
+		"containerd.toml":         containerdConfig(c.hostFile(i, pluginsDir), c.hostFile(i, "cni"), c.Nodes[i].IP),
 		"cni/10-bridge.conflist":  string(network),
 		"over" + bootIDFile:       c.bootID(i) + "\n",
 		"over/etc/machine-id":     machineID(c.Nodes[i]) + "\n",
@@ -127,6 +126,47 @@ func (c *Cluster) podNetwork(i int) any {
 			},
 		}},
 	}
+}
+
+// pluginsDir is where node i has its network plug-ins: links, unless a test put
+// another program there.
+const pluginsDir = "plugins"
+
+func (c *Cluster) linkPlugins(i int) error {
+	from, err := cniPlugins()
+	if err != nil {
+		return err
+	}
+	programs, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.hostFile(i, pluginsDir), 0o755); err != nil {
+		return err
+	}
+	for _, p := range programs {
+		err := os.Symlink(filepath.Join(from, p.Name()), filepath.Join(c.hostFile(i, pluginsDir), p.Name()))
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// BeforeNetwork has a shell script run on real node i before the plug-in that
+// makes the interface of a pod, with the environment of that plug-in. A script that
+// exits has to print the error, and the pod gets no network; else the plug-in goes on.
+func (c *Cluster) BeforeNetwork(i int, script string) error {
+	plugins, err := cniPlugins()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.hostFile(i, pluginsDir), "bridge")
+	text := "#!/bin/sh\n" + script + "\nexec " + filepath.Join(plugins, "bridge") + "\n"
+	if err := os.WriteFile(path+".new", []byte(text), 0o755); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // podSubnet is that of the pods on the host of that number on the wire.

@@ -56,17 +56,10 @@ func clusterConfig(m *config.EdgeNodeCluster, beside Beside, contexts []*evecomm
 		return c, fmt.Errorf("cluster token: %w", err)
 	}
 	c.CipherGzipRegistrationManifestYaml = c.CipherToken // one block holds both
-	if native(c) {
+	if c.NativeOrchestration() {                         // only then are there load-balancer interfaces
 		c.LBInterfaces = lbInterfaces(m.GetLoadBalancerService())
 	}
 	return c, nil
-}
-
-// native reports whether Kubernetes itself orchestrates: only then are there
-// load-balancer interfaces.
-func native(c types.EdgeNodeClusterConfig) bool {
-	return c.ClusterType == types.ClusterTypeK3sBase ||
-		c.ClusterType == types.ClusterTypeReplicatedStorage && c.EnableNativeK8SOrchestration
 }
 
 // lbInterfaces takes the first prefix of each interface, unparsed as zedagent
