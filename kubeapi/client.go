@@ -45,6 +45,8 @@ type Config struct {
 	Info   access.Reader[types.EdgeNodeInfo]        // who this device is
 	Leader access.Reader[types.KubeLeaderElectInfo] // whether this node reports for the cluster
 
+	Membership access.Reader[types.ClusterMembership] // whether orchestration is native
+
 	Nodes    access.Writer[types.Node]        // every node, by name
 	AppPods  access.Writer[types.Pod]         // the pods of Namespace, by namespace/name
 	NodePods access.Writer[types.Pod]         // the pods on this node in every namespace
@@ -71,6 +73,11 @@ type Config struct {
 	Daemons       access.Writer[types.DaemonSet]            // Longhorn's, by name
 	Settings      access.Writer[types.LonghornSetting]      // the drain policy, by name
 	SnapshotJobs  access.Writer[types.SnapshotJob]          // the one zedkube keeps, by name
+
+	// While orchestration is native, the last two only while this node is the leader as well; else empty.
+	Allocations access.Writer[types.NetworkAllocations] // by name of the ConfigMap
+	DNSServer   access.Writer[types.DNSServer]          // the ConfigMap of CoreDNS, by name
+	DNSRollout  access.Writer[types.DNSRollout]         // its Deployment, by name
 
 	Requests access.Requests // hears of every request; may be nil
 
@@ -177,6 +184,7 @@ func newRun(ctx context.Context, c *Client) *run {
 	c.Info.Notify(r.bell)
 	c.Leader.Notify(r.bell)
 	c.Nodes.Notify(r.bell)
+	c.Membership.Notify(r.bell)
 	return r
 }
 

@@ -37,6 +37,11 @@ type agent struct {
 	sets    pubsub.Table[types.AppSet]
 	tables  pubsub.Table[types.TableStatus]
 	reported
+
+	member     pubsub.Table[types.ClusterMembership]
+	configMaps pubsub.Table[types.NetworkAllocations]
+	dns        pubsub.Table[types.DNSServer]
+	rollout    pubsub.Table[types.DNSRollout]
 }
 
 func (a *agent) status() types.APIStatus {
@@ -60,6 +65,7 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 		Log:    log, Kubeconfig: path, Operations: types.NoOperations{}, Info: &a.info, Leader: &a.leader,
 		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, Leases: &a.leases, API: &a.api,
 		VMIs: &a.vmis, Sets: &a.sets, Tables: &a.tables,
+		Membership: &a.member, Allocations: &a.configMaps, DNSServer: &a.dns, DNSRollout: &a.rollout,
 	})
 	a.fill(a.Client)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -117,6 +123,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"services and ingresses of all kinds":               serves,
 		"three nodes, one network attachment":               attachments,
 		"three nodes, one plug-in's configuration":          sharesPlugin,
+		"three nodes, one zone of names":                    namesShared,
 		"a refusing and a hung server heal":                 faults,
 		"overload, delays and watches that break":           func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 3, mild) },
 		"failures and answers that are cut":                 func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 4, failing) },

@@ -50,7 +50,7 @@ const (
 var appKinds = map[string]string{
 	"services": "Service", "ingresses": "Ingress", "configmaps": "ConfigMap",
 	"virtualmachineinstances": "VirtualMachineInstance", "virtualmachineinstancereplicasets": types.KindVMIReplicaSet, "replicasets": types.KindReplicaSet,
-	"persistentvolumeclaims": "PersistentVolumeClaim", "daemonsets": "DaemonSet",
+	"persistentvolumeclaims": "PersistentVolumeClaim", "daemonsets": "DaemonSet", "deployments": "Deployment",
 	"volumes": "Volume", "engines": "Engine", "replicas": "Replica", "snapshots": "Snapshot", "settings": "Setting", "recurringjobs": "RecurringJob",
 }
 
@@ -134,12 +134,13 @@ func selects(r *http.Request, p corev1.Pod) bool {
 	return (!byNode || p.Spec.NodeName == node) && (!inNamespace || strings.Contains(r.URL.Path, "/"+p.Namespace+"/"))
 }
 
-// selected are those that the field selector of the request names, if it has one.
+// selected are those that the field and the label selector of the request name, if it has them.
 func selected(r *http.Request, all []any) []any {
 	name, byName := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+	label := strings.ReplaceAll(r.URL.Query().Get("labelSelector"), "=", `":"`)
 	list := []any{}
 	for _, o := range all {
-		if text, err := json.Marshal(o); err == nil && (!byName || strings.Contains(string(text), `"name":"`+name+`"`)) {
+		if text, err := json.Marshal(o); err == nil && (!byName || strings.Contains(string(text), `"name":"`+name+`"`)) && strings.Contains(string(text), label) {
 			list = append(list, o)
 		}
 	}
@@ -174,6 +175,11 @@ type tables struct {
 	services  pubsub.Table[types.Service]
 	ingresses pubsub.Table[types.Ingress]
 	vip       pubsub.Table[types.KubeVIP]
+
+	member     pubsub.Table[types.ClusterMembership]
+	configMaps pubsub.Table[types.NetworkAllocations]
+	dns        pubsub.Table[types.DNSServer]
+	rollout    pubsub.Table[types.DNSRollout]
 	reported
 }
 
@@ -189,6 +195,7 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 		AppPods: &tb.appPods, NodePods: &tb.own, Leases: &tb.leases, API: &tb.api,
 		VMIs: &tb.vmis, Sets: &tb.sets, Tables: &tb.tables,
 		Services: &tb.services, Ingresses: &tb.ingresses, KubeVIP: &tb.vip, OwnDisks: &tb.disks,
+		Membership: &tb.member, Allocations: &tb.configMaps, DNSServer: &tb.dns, DNSRollout: &tb.rollout,
 	})
 	tb.fill(c)
 	return c, tb

@@ -121,7 +121,8 @@ func world() map[string]jsonObject {
 		"spec": jsonObject{"cron": "@hourly", "task": "snapshot", "groups": []any{"default"}},
 	}
 	longhornPath, pathOfLeases := "/apis/longhorn.io/v1beta2/namespaces/"+types.NamespaceLonghorn, "/apis/coordination.k8s.io/v1/namespaces/"+access.Namespace+"/leases"
-	pods := "/api/v1/namespaces/kube-system/pods/p"
+	pods, allocations := "/api/v1/namespaces/kube-system/pods/p", meta(floorMap, access.Namespace)
+	allocations["labels"] = allocationsMap("").Labels
 	return map[string]jsonObject{
 		"/api/v1/nodes/n1":        {"kind": "Node", "apiVersion": "v1", "metadata": node, "spec": jsonObject{}, "status": jsonObject{}},
 		"/api/v1/nodes/n1/status": {"kind": "Node", "apiVersion": "v1", "metadata": node},
@@ -130,6 +131,9 @@ func world() map[string]jsonObject {
 		"/api/v1/namespaces/ns/pods/p/eviction": {"kind": "Status", "apiVersion": "v1", "status": "Success"},
 		pods:                                    {"kind": "Pod", "apiVersion": "v1", "metadata": meta("p", "kube-system")},
 		"/api/v1/namespaces/kube-system/configmaps/" + network.SRIOVConfigMap:                                 {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta(network.SRIOVConfigMap, "kube-system")},
+		"/api/v1/namespaces/kube-system/configmaps/" + types.DNSConfigMap:                                     {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta(types.DNSConfigMap, "kube-system")},
+		"/apis/apps/v1/namespaces/kube-system/deployments/" + types.DNSDeployment:                             {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": meta(types.DNSDeployment, "kube-system")},
+		"/api/v1/namespaces/" + access.Namespace + "/configmaps/" + floorMap:                                  {"kind": "ConfigMap", "apiVersion": "v1", "metadata": allocations},
 		"/apis/k8s.cni.cncf.io/v1/namespaces/" + access.Namespace + "/network-attachment-definitions/" + name: {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": nad, "spec": jsonObject{"config": network.NadConfig("eth1")}},
 		"/apis/k8s.cni.cncf.io/v1/namespaces/" + access.Namespace + "/network-attachment-definitions/sriov":   {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": meta("sriov", access.Namespace)},
 		longhornPath + "/nodes/n1":                                                            {"kind": "Node", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("n1", types.NamespaceLonghorn), "spec": jsonObject{"disks": jsonObject{"a": jsonObject{"storageReserved": 1}}}},

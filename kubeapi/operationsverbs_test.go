@@ -66,6 +66,12 @@ func writings() map[string]writing {
 		"SetSRIOVConfig": {func(ctx context.Context, c *Client) error {
 			return c.SetSRIOVConfig(ctx, types.SRIOVConfig{Version: "5", Data: map[string]string{"a": "b"}})
 		}, "set configmap configmap/kube-system/" + network.SRIOVConfigMap},
+		"EditAllocations": {func(ctx context.Context, c *Client) error {
+			return c.EditAllocations(ctx, floorMap, adds)
+		}, "write addresses configmap/" + access.Namespace + "/" + floorMap},
+		"PublishNames": {func(ctx context.Context, c *Client) error {
+			return c.PublishNames(ctx, "internal:53 {\n}\n", "x")
+		}, "write names configmap/kube-system/" + types.DNSConfigMap},
 		"MarkSRIOVPlugin":    {func(ctx context.Context, c *Client) error { return c.MarkSRIOVPlugin(ctx, plugin) }, "annotate pod pod/kube-system/p"},
 		"RestartSRIOVPlugin": {func(ctx context.Context, c *Client) error { return c.RestartSRIOVPlugin(ctx, plugin) }, "delete pod pod/kube-system/p"},
 		"DeleteSRIOVNetwork": {func(ctx context.Context, c *Client) error {

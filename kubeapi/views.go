@@ -16,6 +16,7 @@ import (
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/leases"
 	"github.com/zedkube/zedkube/kubeapi/listwatch"
+	"github.com/zedkube/zedkube/kubeapi/network"
 	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/kubeapi/pods"
 	"github.com/zedkube/zedkube/kubeapi/storage"
@@ -44,6 +45,7 @@ const leasesGap = time.Minute
 func (r *run) views(conn *access.Connection) {
 	longhorn, levels := listwatch.NewGroup(conn, longhornv1.SchemeGroupVersion), listwatch.NewSharedBackoff(appsGap)
 	always, ofNode, ofLeader := &viewSet{run: r, conn: conn}, &viewSet{run: r, conn: conn}, &viewSet{run: r, conn: conn}
+	ofNames, natively := &viewSet{run: r, conn: conn}, false
 	always.nodesAndPods()
 	always.applications()
 	always.services()
@@ -65,7 +67,13 @@ func (r *run) views(conn *access.Connection) {
 			empty(r, viewNodePods, r.NodePods)
 			empty(r, types.TableLonghornNode, r.OwnDisks)
 		}
-		if now := r.leads(); !begun || now != leads {
+		now, member := r.leads(), r.Membership.All()[types.Global]
+		if native := member.NativeOrchestration(); !begun || now != leads || native != natively {
+			natively = native
+			ofNames.stop()
+			ofNames.names(native, now)
+		}
+		if !begun || now != leads {
 			begun, leads = true, now
 			ofLeader.stop()
 			if leads {
@@ -81,6 +89,7 @@ func (r *run) views(conn *access.Connection) {
 			always.stop()
 			ofNode.stop()
 			ofLeader.stop()
+			ofNames.stop()
 			return
 		case <-r.bell:
 		case <-tick.C: // there is no news; it shows that this loop turns
@@ -197,6 +206,26 @@ func (s *viewSet) services() {
 	s.keep(s.served, types.TableIngresses, ingresses, access.RowsOf(s.Ingresses, ingressOf, access.NamespacedName))
 	s.keep(s.served, types.TableKubeVIP, kubeVIP,
 		access.RowsOf(s.KubeVIP, kubeVIPOf, func(*corev1.ConfigMap) string { return types.Global }))
+}
+
+// names keeps the addresses of workloads on networks, and the leader's view of CoreDNS.
+func (s *viewSet) names(native, leads bool) {
+	maps, system := s.conn.Kube.CoreV1().ConfigMaps, types.NamespaceSystem
+	if native {
+		labelled := listwatch.Labelled(maps(access.Namespace), "", network.AllocationsLabel)
+		s.keep(s.served, types.TableAllocations, labelled, access.RowsOf(s.Allocations, network.AllocationsOf, access.Name))
+	} else {
+		empty(s.run, types.TableAllocations, s.Allocations)
+	}
+	if native && leads {
+		custom := listwatch.ListWatch(maps(system), byName(types.DNSConfigMap))
+		deployment := listwatch.ListWatch(s.conn.Kube.AppsV1().Deployments(system), byName(types.DNSDeployment))
+		s.keep(s.served, types.TableDNSServer, custom, access.RowsOf(s.DNSServer, network.DNSServerOf, access.Name))
+		s.keep(s.served, types.TableDNSRollout, deployment, access.RowsOf(s.DNSRollout, network.DNSRolloutOf, access.Name))
+	} else {
+		empty(s.run, types.TableDNSServer, s.DNSServer)
+		empty(s.run, types.TableDNSRollout, s.DNSRollout)
+	}
 }
 
 func byName(name string) string {

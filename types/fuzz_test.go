@@ -71,6 +71,7 @@ func TestATimeOneDayFromUTCDecodesAndDoesNotEncode(t *testing.T) {
 }
 
 func FuzzAppInstanceConfig(f *testing.F)       { fuzzDecoder[AppInstanceConfig](f) }
+func FuzzAppNetworkStatus(f *testing.F)        { fuzzDecoder[AppNetworkStatus](f) }
 func FuzzAssignableAdapters(f *testing.F)      { fuzzDecoder[AssignableAdapters](f) }
 func FuzzCipherBlockStatus(f *testing.F)       { fuzzDecoder[CipherBlockStatus](f) }
 func FuzzCipherMetrics(f *testing.F)           { fuzzDecoder[CipherMetrics](f) }

@@ -98,6 +98,9 @@ const (
 	TableLonghornNode      = "own node of Longhorn"
 	TableDrainPolicy       = "drain policy of Longhorn"
 	TableSnapshotJob       = "snapshot job of Longhorn"
+	TableAllocations       = "addresses on networks"
+	TableDNSServer         = "configuration of CoreDNS"
+	TableDNSRollout        = "deployment of CoreDNS"
 )
 
 // TableStatus says how well one table of the cluster is seen, under its name.

@@ -66,6 +66,7 @@ var topics = []topic{
 	{value: &NetworkInstanceStatus{}, partial: true},
 	{value: &AppNetworkConfig{}},
 	{value: &PodMarkers{}},
+	{value: &AppNetworkStatus{}, partial: true},
 }
 
 func (tp topic) name() string { return reflect.TypeOf(tp.value).Elem().Name() }

@@ -58,6 +58,7 @@ func TestTheSamplesOfTheDocumentDecode(t *testing.T) {
 		"NodeDrainRequest":    {&NodeDrainRequest{}},
 		"DeviceNetworkStatus": {&DeviceNetworkStatus{}},
 		"AssignableAdapters":  {&AssignableAdapters{}},
+		"AppNetworkStatus":    {&AppNetworkStatus{}},
 	}
 	for _, v := range []any{
 		&EdgeNodeClusterConfig{}, &EdgeNodeClusterStatus{}, &ENClusterAppStatus{}, &NodeDrainStatus{}, &KubeClusterInfo{},

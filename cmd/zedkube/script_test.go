@@ -96,7 +96,7 @@ func told(cluster *devcluster.Cluster, story string) testscript.Params {
 			"sigkill": with(sigkill), "sigterm": with(sigterm), "start": with(start), "loglevel": with(setLevel),
 			// What the cluster goes through.
 			"app": with(app), "crowd": with(crowd), "pinned": with(pinned), "vm": with(vm), "budget": with(budget),
-			"finalizer": with(finalizer), "hold": with(hold), "volume": with(volume), "replica": with(replica), "detach": with(detach),
+			"workload": with(workload), "finalizer": with(finalizer), "hold": with(hold), "volume": with(volume), "replica": with(replica), "detach": with(detach),
 			"fault": with(fault), "newca": with(newca), "kubelet": with(kubelet), "kubectl": with(kubectl),
 			"k3s": with(k3s), "liar": with(liar), "occupy": with(occupy), "vacate": with(vacate), "leak": with(leak),
 			// What is to be seen.
@@ -104,7 +104,7 @@ func told(cluster *devcluster.Cluster, story string) testscript.Params {
 			"cordoned": with(cordoned), "pods": with(pods), "object": with(object), "lock": with(lock), "inturn": with(inturn),
 			"booted": with(booted), "lead": with(lead), "harmless": with(harmless), "logged": with(logged), "pause": with(pause), "fresh": with(fresh),
 			"token": with(hasToken), "status": with(statusOf), "explains": with(explained), "report": with(reportOf), "unleaked": with(unleaked),
-			"file": with(fileIs), "removed": with(removed), "cordons": with(cordons), "said": with(said), "unsaid": with(unsaid), "golden": with(goldenIs),
+			"file": with(fileIs), "removed": with(removed), "cordons": with(cordons), "names": with(namesAre), "said": with(said), "unsaid": with(unsaid), "golden": with(goldenIs),
 		},
 	}
 }

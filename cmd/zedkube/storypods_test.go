@@ -97,7 +97,7 @@ func crowd(s *story, _ *testscript.TestScript, args []string) error {
 	return err
 }
 
-// config NODE changed|invalid|valid|deleted: what the controller says of the
+// config NODE changed|native|invalid|valid|deleted: what the controller says of the
 // cluster now.
 func config(s *story, _ *testscript.TestScript, args []string) error {
 	m, _, err := s.member(args[0])
@@ -114,8 +114,11 @@ func config(s *story, _ *testscript.TestScript, args []string) error {
 	if err != nil {
 		return err
 	}
-	if args[1] == "changed" {
+	switch args[1] {
+	case "changed":
 		c.ClusterName = "renamed"
+	case "native":
+		c.ClusterType, c.EnableNativeK8SOrchestration = types.ClusterTypeReplicatedStorage, true
 	}
 	return m.Configure(c)
 }

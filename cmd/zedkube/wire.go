@@ -42,6 +42,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/workload/apps"
 	"github.com/zedkube/zedkube/pkg/workload/console"
 	"github.com/zedkube/zedkube/pkg/workload/drain"
+	"github.com/zedkube/zedkube/pkg/workload/names"
 	"github.com/zedkube/zedkube/pkg/workload/networks"
 	"github.com/zedkube/zedkube/pkg/workload/passthrough"
 	"github.com/zedkube/zedkube/pkg/workload/podnetworks"
@@ -71,8 +72,9 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	controllerCerts := pubsub.NewSubscription[types.ControllerCert](bus, "zedagent")
 	deviceCerts := pubsub.NewSubscription[types.EdgeNodeCert](bus, "tpmmgr", pubsub.Persistent())
 	adapters := pubsub.NewSubscription[types.AssignableAdapters](bus, "domainmgr")
-	networkStatus := pubsub.NewSubscription[types.NetworkInstanceStatus](bus, "zedrouter")
 	nodeagent := pubsub.NewSubscription[types.NodeAgentStatus](bus, "nodeagent")
+	appNetworkStatus := pubsub.NewSubscription[types.AppNetworkStatus](bus, "zedrouter")
+	networkStatus := pubsub.NewSubscription[types.NetworkInstanceStatus](bus, "zedrouter")
 	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, device.Self, pubsub.SocketOnly())
 
 	// Topics in which commands at the device leave requests.
@@ -122,7 +124,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "peers": {}, "clustertoken": {}, "k3sconfig": {},
 		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
-		"networks": {}, "podnetworks": {},
+		"networks": {}, "podnetworks": {}, "names": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
@@ -130,7 +132,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	requests, record := metrics.NewRequests(), metrics.NewOperations(trail)
 	kube := kubeapi.New(kubeapi.Config{
 		Log: as("kubeapi"), Pulse: pulses["kubeapi"], Kubeconfig: p.Kubeconfig, Requests: requests, Operations: record, Uptime: device.Uptime,
-		Info: info, Leader: leaderInfo,
+		Info: info, Leader: leaderInfo, Membership: memberOf,
 		Nodes: &pubsub.Table[types.Node]{}, API: &pubsub.Table[types.APIStatus]{}, Leases: &pubsub.Table[types.Lease]{},
 		AppPods: &pubsub.Table[types.Pod]{}, NodePods: &pubsub.Table[types.Pod]{}, VMIs: &pubsub.Table[types.VMI]{}, Sets: &pubsub.Table[types.AppSet]{},
 		Credentials: &pubsub.Table[types.Credentials]{}, Clocks: &pubsub.Table[types.NodeClock]{},
@@ -139,6 +141,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		PodCounts: &pubsub.Table[types.KubePodNameSpaceInfo]{}, Claims: &pubsub.Table[types.Claim]{}, Volumes: &pubsub.Table[types.Volume]{},
 		LonghornNodes: &pubsub.Table[types.LonghornNode]{}, Daemons: &pubsub.Table[types.DaemonSet]{},
 		Settings: &pubsub.Table[types.LonghornSetting]{}, SnapshotJobs: &pubsub.Table[types.SnapshotJob]{},
+		Allocations: &pubsub.Table[types.NetworkAllocations]{}, DNSServer: &pubsub.Table[types.DNSServer]{}, DNSRollout: &pubsub.Table[types.DNSRollout]{},
 	})
 
 	// What the reports share.
@@ -288,6 +291,11 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Log: as("sriov"), Pulse: pulses["sriov"],
 			Adapters: adapters, Info: info, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API,
 			Kube: kube, Operations: record, Sysfs: p.Sysfs,
+		},
+		"names": &names.Component{
+			Log: as("names"), Pulse: pulses["names"],
+			Apps: appNetworkStatus, Networks: networkStatus, Membership: memberOf, Info: info, Leader: leaderInfo, Nodes: kube.Nodes, Tables: kube.Tables,
+			Allocations: kube.Allocations, DNSServer: kube.DNSServer, DNSRollout: kube.DNSRollout, Kube: kube,
 		},
 		"storage": &storage.Component{
 			Log: as("storage"), Pulse: pulses["storage"],

@@ -75,9 +75,9 @@ type wiredTable struct {
 	value any
 }
 
-// names says how the documentation calls tables: a topic by its own name, a
+// namesOf says how the documentation calls tables: a topic by its own name, a
 // table in memory by the field of the component that writes it.
-func names(tables []wiredTable, inMemory map[any]string) string {
+func namesOf(tables []wiredTable, inMemory map[any]string) string {
 	var list []string
 	for _, t := range tables {
 		if topic, ok := t.value.(fmt.Stringer); ok {
@@ -183,7 +183,7 @@ func TestDataflowDocIsTrue(t *testing.T) {
 	}
 	for _, component := range slices.Sorted(maps.Keys(components)) {
 		reads, writes := flow(components[component])
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", component, names(reads, inMemory), names(writes, inMemory))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", component, namesOf(reads, inMemory), namesOf(writes, inMemory))
 	}
 	const doc = "../../docs/dataflow.md"
 	if *cmdtest.Update {

@@ -24,13 +24,18 @@ type Lister[L runtime.Object] interface {
 
 // ListWatch is all that api has, or what the field selector on chooses of it.
 func ListWatch[L runtime.Object](api Lister[L], on string) *cache.ListWatch {
+	return Labelled(api, on, "")
+}
+
+// Labelled is what the label selector with chooses of that.
+func Labelled[L runtime.Object](api Lister[L], on, with string) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = on
+			o.FieldSelector, o.LabelSelector = on, with
 			return api.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = on
+			o.FieldSelector, o.LabelSelector = on, with
 			return api.Watch(ctx, o)
 		},
 	}

@@ -19,6 +19,8 @@ type topics struct {
 	agent           pubsub.Writer[types.ZedAgentStatus]
 	controllerCerts pubsub.Writer[types.ControllerCert]
 	deviceCerts     pubsub.Writer[types.EdgeNodeCert]
+	networks        pubsub.Writer[types.NetworkInstanceStatus]
+	appNetworks     pubsub.Writer[types.AppNetworkStatus]
 	clusterStatus   pubsub.Source[types.EdgeNodeClusterStatus]
 	drainStatus     pubsub.Source[types.NodeDrainStatus]
 }
@@ -38,6 +40,8 @@ func (d *Device) openTopics() (*pubsub.Bus, chan struct{}, error) {
 		agent:           pubsub.NewPublication[types.ZedAgentStatus](bus, "zedagent"),
 		controllerCerts: pubsub.NewPublication[types.ControllerCert](bus, "zedagent"),
 		deviceCerts:     pubsub.NewPublication[types.EdgeNodeCert](bus, "tpmmgr", pubsub.Persistent()),
+		networks:        pubsub.NewPublication[types.NetworkInstanceStatus](bus, "zedrouter"),
+		appNetworks:     pubsub.NewPublication[types.AppNetworkStatus](bus, "zedrouter"),
 		clusterStatus:   pubsub.NewSubscription[types.EdgeNodeClusterStatus](bus, "zedkube"),
 		drainStatus:     pubsub.NewSubscription[types.NodeDrainStatus](bus, "zedkube"),
 	}
@@ -96,4 +100,21 @@ func (d *Device) HearsDrain() types.NodeDrainStatus {
 	defer d.sending.Unlock()
 	status, _ := d.drainStatus.Get(types.Global)
 	return status
+}
+
+// SetNetwork makes zedrouter report a network instance.
+func (d *Device) SetNetwork(id string, status types.NetworkInstanceStatus) error {
+	d.sending.Lock()
+	defer d.sending.Unlock()
+	return d.networks.Publish(id, status)
+}
+
+// SetAppNetwork makes zedrouter report the networks of a workload, nil to withdraw that.
+func (d *Device) SetAppNetwork(id string, status *types.AppNetworkStatus) error {
+	d.sending.Lock()
+	defer d.sending.Unlock()
+	if status == nil {
+		return d.appNetworks.Unpublish(id)
+	}
+	return d.appNetworks.Publish(id, *status)
 }

@@ -21,6 +21,7 @@ func known() map[string]reflect.Type {
 		types.AppDetachRequest{},
 		types.AppInstanceConfig{},
 		types.AppNetworkConfig{},
+		types.AppNetworkStatus{},
 		types.AppRepairStatus{},
 		types.AssignableAdapters{},
 		types.CipherBlockStatus{},

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// workload NODE NAME ADDRESS|gone: the node's zedrouter has given a pod of namespace shop that
+// address on network floor, or has no such pod any more.
+func workload(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	network, id := uuid.NewSHA1(uuid.NameSpaceURL, []byte("floor")), uuid.NewSHA1(uuid.NameSpaceURL, []byte(args[1])).String()
+	if args[2] == "gone" {
+		return m.SetAppNetwork(id, nil)
+	}
+	if err := m.SetNetwork(network.String(), types.NetworkInstanceStatus{DisplayName: "floor", Type: 2, ClusterWide: true}); err != nil {
+		return err
+	}
+	adapter := types.AppNetAdapterStatus{Network: network}
+	adapter.AssignedAddresses.IPv4Addrs = []types.AssignedAddr{{Address: net.ParseIP(args[2])}}
+	return m.SetAppNetwork(id, &types.AppNetworkStatus{
+		DisplayName: args[1], Activated: true, ConfigInSync: true, KubeApp: &types.KubeAppInfo{Namespace: "shop", OwnerName: args[1]},
+		AppNetAdapterList: []types.AppNetAdapterStatus{adapter},
+	})
+}
+
+// names TEXT...: CoreDNS is configured with each of these.
+func namesAre(s *story, _ *testscript.TestScript, args []string) error {
+	return eventually(func() string {
+		out, err := s.fleet.Cluster.Kubectl(s.ctx, "-n", "kube-system", "get", "configmap/coredns-custom", "-o", "jsonpath={.data}")
+		if err != nil {
+			return err.Error()
+		}
+		for _, text := range args {
+			if !strings.Contains(string(out), text) {
+				return fmt.Sprintf("%q is not in %s", text, out)
+			}
+		}
+		return ""
+	})
+}

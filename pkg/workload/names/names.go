@@ -1,0 +1,125 @@
+// Package names gives workloads on EVE's networks names in the cluster's DNS, where
+// orchestration is native (docs/wire.md, "Names of workloads").
+//
+//	reads:  AppNetworkStatus, NetworkInstanceStatus, ClusterMembership, EdgeNodeInfo,
+//	        leadership, nodes, the ConfigMaps with addresses, what CoreDNS has of them
+//	writes: nothing
+//	acts:   keeps this node's addresses in the ConfigMaps of the networks; as the leader
+//	        takes those of removed nodes off, writes all names into CoreDNS'
+//	        configuration, and restarts CoreDNS for it
+package names
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// period is only a safety net: everything that counts rings.
+const period = time.Minute
+
+// Kube is what the component does to the cluster. Every verb ends when its context does.
+type Kube interface {
+	// EditAllocations has edit change what a ConfigMap with addresses holds now. One that
+	// is not EVE's is left alone, with an error.
+	EditAllocations(ctx context.Context, name string, edit func(types.NetworkAllocations) types.NetworkAllocations) error
+	// PublishNames writes zedkube's part of CoreDNS' configuration, "" to remove it, and
+	// has CoreDNS restarted if it does not run with that hash.
+	PublishNames(ctx context.Context, text, hash string) error
+}
+
+// Component gives names. Every exported field is required.
+type Component struct {
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	Apps       pubsub.Source[types.AppNetworkStatus]
+	Networks   pubsub.Source[types.NetworkInstanceStatus]
+	Membership pubsub.Reader[types.ClusterMembership]
+	Info       pubsub.Reader[types.EdgeNodeInfo]
+	Leader     pubsub.Reader[types.KubeLeaderElectInfo]
+
+	Nodes       pubsub.Reader[types.Node]
+	Tables      pubsub.Reader[types.TableStatus]
+	Allocations pubsub.Reader[types.NetworkAllocations]
+	DNSServer   pubsub.Reader[types.DNSServer]
+	DNSRollout  pubsub.Reader[types.DNSRollout]
+	Kube        Kube
+
+	memory memory
+	left   string // what was last logged as left out
+}
+
+// Run steps until ctx is done.
+func (c *Component) Run(ctx context.Context) {
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Apps, c.Networks, c.Membership, c.Info, c.Leader,
+		c.Nodes, c.Tables, c.Allocations, c.DNSServer, c.DNSRollout)
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(ctx context.Context) error {
+	if c.memory.written == nil {
+		c.memory.written = map[string]map[string]types.Allocation{}
+	}
+	a := decide(c.look())
+	c.memory = a.memory
+	if left := phrase.Few(a.left, 5); left != c.left {
+		if c.left = left; left != "" {
+			c.Log.Warn("names of workloads are left out: " + left)
+		}
+	}
+	return errors.Join(c.apply(ctx, a), loop.Again(a.again))
+}
+
+func (c *Component) look() facts {
+	// Whether a table is complete is read before it: it can only be more complete since.
+	tables := c.Tables.All()
+	f := facts{
+		now: time.Now(), known: c.Apps.Synced() && c.Networks.Synced(), seen: tables[types.TableAllocations].Complete,
+		nodesSeen: tables[types.TableNodes].Complete, dnsSeen: tables[types.TableDNSServer].Complete && tables[types.TableDNSRollout].Complete, memory: c.memory,
+	}
+	f.apps, f.networks, f.nodes, f.configMaps = c.Apps.All(), c.Networks.All(), c.Nodes.All(), c.Allocations.All()
+	membership, _ := c.Membership.Get(types.Global)
+	leader, _ := c.Leader.Get(types.Global)
+	f.native, f.leads = membership.NativeOrchestration(), leader.IsStatsLeader
+	if info, ok := c.Info.Get(types.Global); ok {
+		own, _ := types.OwnNode(f.nodes, info)
+		f.own = own.Name
+	}
+	f.server, _ = c.DNSServer.Get(types.DNSConfigMap)
+	f.rollout, f.deployed = c.DNSRollout.Get(types.DNSDeployment)
+	return f
+}
+
+func (c *Component) apply(ctx context.Context, a action) error {
+	var failed error
+	for _, name := range slices.Sorted(maps.Keys(a.edits)) {
+		e := a.edits[name]
+		if err := c.Kube.EditAllocations(types.Because(ctx, "zedrouter", "addresses of workloads changed"), name, e.change); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		c.memory.written[name] = e.mine
+	}
+	if len(a.edits) > 0 && failed == nil {
+		c.memory.allocations = settling{}
+	}
+	if a.publish == nil {
+		return failed
+	}
+	if err := c.Kube.PublishNames(types.Because(ctx, "zedrouter", "names of workloads changed"), a.publish.text, a.publish.hash); err != nil {
+		return errors.Join(failed, err)
+	}
+	c.Log.Info("names of workloads published; CoreDNS restarts with them")
+	c.memory.names, c.memory.restarted = settling{}, time.Now()
+	return failed
+}

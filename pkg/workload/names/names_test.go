@@ -1,0 +1,304 @@
+package names
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestABurstOfPodsIsOneRestartOfCoreDNS(t *testing.T) {
+	play(t, func(s *stage) {
+		for i := range 300 {
+			s.agents[fmt.Sprint("n", i%3+1)].runs(fmt.Sprint("pod-", i), address(i))
+			s.after(30 * time.Millisecond)
+		}
+		s.after(8 * time.Second)
+		if len(s.published) > 0 {
+			t.Error("CoreDNS was restarted in the burst")
+		}
+		s.after(time.Hour)
+		if n := len(s.entries()); n != 300 || len(s.published) != 1 || s.edited > 6 {
+			t.Errorf("%d addresses, %d restarts, %d writes", n, len(s.published), s.edited)
+		}
+		if n := strings.Count(s.text(), " pod-"); n != 600 { // each with its short name
+			t.Errorf("%d names", n)
+		}
+	})
+}
+
+func TestChangesThatNeverEndArePublishedOnceAMinute(t *testing.T) {
+	play(t, func(s *stage) {
+		for i := range 600 {
+			s.agents["n1"].runs(fmt.Sprint("pod-", i%50), address(i))
+			s.after(time.Second)
+		}
+		if n := len(s.published); n < 8 || n > 11 {
+			t.Errorf("%d restarts in ten minutes", n)
+		}
+	})
+}
+
+func TestNamesFollowWorkloads(t *testing.T) {
+	play(t, func(s *stage) {
+		n1, n2 := s.agents["n1"], s.agents["n2"]
+		n1.runs("web", "10.55.0.7")
+		n2.runs("db", "10.55.0.8")
+		s.after(time.Minute)
+		s.want("two workloads", map[string]string{"web": "n1", "db": "n2"})
+		// web moves: n2 has it before n1 has let go of it, and both have it for a while.
+		n2.runs("web", "10.55.0.9")
+		s.after(time.Hour)
+		s.want("one that moves", map[string]string{"web": "n2", "db": "n2"})
+		if s.edited > 4 {
+			t.Errorf("two nodes that have a workload wrote %d times", s.edited)
+		}
+		n1.stops("web")
+		s.after(time.Hour)
+		s.want("one that has moved", map[string]string{"web": "n2", "db": "n2"})
+		if want := "        10.55.0.9 web.shop.floor.internal web.internal\n"; !strings.Contains(s.text(), want) || len(s.published) != 2 {
+			t.Errorf("%d restarts, for\n%s", len(s.published), s.text())
+		}
+		n2.stops("web")
+		n2.stops("db")
+		s.after(time.Hour)
+		if _, there := s.configMaps.Get("eve-ni-floor-allocations"); there || s.text() != "" || len(s.published) != 3 {
+			t.Errorf("after the last workload: ConfigMap %v, %d restarts, %q", there, len(s.published), s.text())
+		}
+	})
+}
+
+func TestNothingIsTouchedWhereOrchestrationIsNotNative(t *testing.T) {
+	play(t, func(s *stage) {
+		n1 := s.agents["n1"]
+		n1.runs("web", "10.55.0.7")
+		s.after(time.Hour)
+		before := s.text()
+		for _, a := range s.agents {
+			_ = a.member.Publish(types.Global, membership(types.ClusterTypeReplicatedStorage))
+		}
+		n1.stops("web")
+		n1.runs("db", "10.55.0.8")
+		s.after(time.Hour)
+		s.want("what was there stays", map[string]string{"web": "n1"})
+		if s.text() != before || before == "" || s.edited != 1 || len(s.published) != 1 {
+			t.Errorf("%d writes, %d restarts", s.edited, len(s.published))
+		}
+		native := membership(types.ClusterTypeReplicatedStorage)
+		native.Config.EnableNativeK8SOrchestration = true
+		_ = n1.member.Publish(types.Global, native)
+		s.after(time.Hour)
+		s.want("native again", map[string]string{"db": "n1"})
+	})
+}
+
+func TestOnlyTheLeaderPublishesAndTheNextOneRestartsNothing(t *testing.T) {
+	play(t, func(s *stage) {
+		s.agents["n1"].leads(false)
+		s.agents["n2"].runs("web", "10.55.0.7")
+		s.after(time.Hour)
+		if len(s.published) > 0 {
+			t.Error("one that does not lead published names")
+		}
+		s.agents["n2"].leads(true)
+		s.after(time.Hour)
+		s.agents["n2"].leads(false)
+		s.agents["n3"].leads(true)
+		s.after(time.Hour)
+		if len(s.published) != 1 {
+			t.Errorf("%d restarts", len(s.published))
+		}
+	})
+}
+
+func TestNothingIsTakenBackBeforeZedrouterHasSpoken(t *testing.T) {
+	play(t, func(s *stage) {
+		s.agents["n2"].runs("web", "10.55.0.7")
+		s.after(time.Hour)
+		s.agents["n2"].end()
+		a := s.start("n2", false)
+		a.apps.silent.Store(true)
+		s.after(time.Hour)
+		s.want("an agent that has just started", map[string]string{"web": "n2"})
+		a.apps.silent.Store(false)
+		s.after(time.Hour)
+		s.want("without workloads", map[string]string{})
+	})
+}
+
+func TestAddressesOfARemovedNodeGoAfterTenMinutes(t *testing.T) {
+	play(t, func(s *stage) {
+		s.agents["n1"].runs("web", "10.55.0.7")
+		s.agents["n3"].runs("db", "10.55.0.8")
+		s.after(time.Hour)
+		s.agents["n3"].end()
+		_ = s.nodes.Unpublish("n3")
+		s.after(9 * time.Minute)
+		s.join("n3") // it joins again
+		s.after(time.Minute)
+		_ = s.nodes.Unpublish("n3")
+		_ = s.tables.Publish(types.TableNodes, types.TableStatus{})
+		s.after(time.Hour)
+		s.want("while the table of nodes is not complete", map[string]string{"web": "n1", "db": "n3"})
+		s.agents["n1"].leads(false)
+		_ = s.tables.Publish(types.TableNodes, types.TableStatus{Complete: true})
+		s.after(time.Hour)
+		s.want("without a leader", map[string]string{"web": "n1", "db": "n3"})
+		s.join("n3")
+		s.agents["n1"].leads(true)
+		s.after(time.Minute)
+		_ = s.nodes.Unpublish("n3")
+		s.after(9 * time.Minute)
+		s.want("after nine minutes", map[string]string{"web": "n1", "db": "n3"})
+		s.after(2 * time.Minute)
+		s.want("after eleven minutes", map[string]string{"web": "n1"})
+	})
+}
+
+func TestANetworkThatIsMadeAgainUnderItsNameTakesItsConfigMapOver(t *testing.T) {
+	play(t, func(s *stage) {
+		n1, n2 := s.agents["n1"], s.agents["n2"]
+		n1.runs("web", "10.55.0.7")
+		n2.runs("db", "10.55.0.8")
+		s.after(time.Hour)
+		again := app("shop", "web", "10.66.0.7", "floor made again")
+		_ = n1.networks.Unpublish(netID("floor").String())
+		_ = n1.networks.Publish(netID("floor made again").String(), types.NetworkInstanceStatus{DisplayName: "floor"})
+		_ = n1.apps.Publish(appID("web"), again)
+		s.after(time.Hour)
+		s.want("while another node has the former one", map[string]string{"db": "n2"})
+		if n := n1.logged("has workloads on other nodes"); n != 1 {
+			t.Errorf("reported %d times", n)
+		}
+		n2.stops("db")
+		s.after(time.Hour)
+		s.want("then", map[string]string{"web": "n1"})
+		if row, _ := s.configMaps.Get("eve-ni-floor-allocations"); row.Network != netID("floor made again").String() {
+			t.Errorf("it is of network %s", row.Network)
+		}
+		// One that was left empty, with the former UUID.
+		n1.stops("web")
+		s.after(time.Hour)
+		_ = s.configMaps.Publish("eve-ni-floor-allocations", types.NetworkAllocations{Network: netID("floor").String()})
+		_ = n1.apps.Publish(appID("web"), again)
+		s.after(time.Hour)
+		if row, _ := s.configMaps.Get("eve-ni-floor-allocations"); row.Network != netID("floor made again").String() || len(row.Entries) != 1 {
+			t.Errorf("an empty one: %+v", row)
+		}
+	})
+}
+
+func TestWhatIsLeftOutIsReportedOnceAndTheRestIsPublished(t *testing.T) {
+	play(t, func(s *stage) {
+		n1 := s.agents["n1"]
+		for name, network := range map[string]string{"a": "twice", "b": "twice", "c": "Office"} {
+			_ = n1.networks.Publish(netID(name).String(), types.NetworkInstanceStatus{DisplayName: network})
+		}
+		n1.runs("web", "10.55.0.7")
+		n1.runs("Label_Printer\n{", "10.55.0.8")
+		_ = n1.apps.Publish(appID("x"), app("shop", "x", "10.55.0.9", "a", "c", "floor", "never heard of"))
+		s.after(time.Hour)
+		s.want("what is valid", map[string]string{"web": "n1", "x": "n1"})
+		if n := len(s.configMaps.All()); n != 1 {
+			t.Errorf("%d ConfigMaps", n)
+		}
+		n1.log.Reset()
+		n1.runs("Label_Printer\n{", "10.55.0.8")
+		n1.runs("Label_Scanner", "10.55.0.10")
+		s.after(time.Hour)
+		for _, text := range []string{"Label_Printer", "Label_Scanner", "several network instances have that name", "Office"} {
+			if n := n1.logged(text); n != 1 {
+				t.Errorf("%s: reported %d times", text, n)
+			}
+		}
+		n1.log.Reset()
+		n1.runs("web", "10.55.0.11")
+		s.after(time.Hour)
+		if n := n1.logged("left out"); n > 0 {
+			t.Errorf("the same is reported %d times more", n)
+		}
+	})
+}
+
+func TestCoreDNSIsLeftAloneWhereItWouldNotStart(t *testing.T) {
+	play(t, func(s *stage) {
+		_ = s.server.Publish("coredns-custom", types.DNSServer{Clash: "site.server"})
+		s.agents["n1"].runs("web", "10.55.0.7")
+		s.after(time.Hour)
+		if len(s.published) > 0 || s.agents["n1"].logged("site.server") != 1 {
+			t.Error("names were published beside another zone internal, or nobody was informed")
+		}
+		_ = s.server.Publish("coredns-custom", types.DNSServer{})
+		_ = s.rollout.Unpublish("coredns")
+		s.after(time.Hour)
+		if len(s.published) > 0 || s.agents["n1"].logged("there is no Deployment") != 1 {
+			t.Error("names were published without CoreDNS, or nobody was informed")
+		}
+		_ = s.rollout.Publish("coredns", types.DNSRollout{})
+		_ = s.tables.Publish(types.TableDNSServer, types.TableStatus{})
+		s.after(time.Hour)
+		if len(s.published) > 0 {
+			t.Error("names were published while what is there is not known")
+		}
+		_ = s.tables.Publish(types.TableDNSServer, types.TableStatus{Complete: true})
+		s.after(time.Hour)
+		if len(s.published) != 1 {
+			t.Errorf("%d restarts", len(s.published))
+		}
+	})
+}
+
+func TestWhatOthersChangeIsCorrected(t *testing.T) {
+	play(t, func(s *stage) {
+		s.agents["n2"].runs("web", "10.55.0.7")
+		s.after(time.Hour)
+		_ = s.configMaps.Unpublish("eve-ni-floor-allocations")
+		_ = s.server.Publish("coredns-custom", types.DNSServer{Text: "broken"})
+		s.after(time.Hour)
+		s.want("a deleted ConfigMap", map[string]string{"web": "n2"})
+		if strings.Contains(s.text(), "broken") {
+			t.Error("CoreDNS' configuration stays as it is")
+		}
+	})
+}
+
+func TestAFailedWriteIsRepeated(t *testing.T) {
+	play(t, func(s *stage) {
+		s.fail(errAPI)
+		s.agents["n1"].runs("web", "10.55.0.7")
+		s.after(10 * time.Minute)
+		s.fail(nil)
+		s.after(2 * time.Minute)
+		s.want("afterwards", map[string]string{"web": "n1"})
+		s.fail(errAPI)
+		s.agents["n1"].runs("db", "10.55.0.8")
+		s.after(10 * time.Minute)
+		s.fail(nil)
+		s.after(3 * time.Minute)
+		if len(s.published) != 2 || s.agents["n1"].logged("step failed") != 2 {
+			t.Errorf("%d restarts, %d errors logged", len(s.published), s.agents["n1"].logged("step failed"))
+		}
+	})
+}
+
+func TestVirtualMachinesHaveNamesToo(t *testing.T) {
+	play(t, func(s *stage) {
+		_ = s.agents["n1"].apps.Publish(appID("vm"), app("", "press", "fd00:55::7", "floor"))
+		s.after(time.Hour)
+		if want := "        fd00:55::7 press.eve-kube-app.floor.internal press.internal\n"; !strings.Contains(s.text(), want) {
+			t.Errorf("the names are\n%s", s.text())
+		}
+		row, _ := s.configMaps.Get("eve-ni-floor-allocations")
+		want := types.Allocation{
+			AppUUID: appID("vm"), AppName: "press", Namespace: "eve-kube-app", NIUUID: netID("floor").String(), NIDisplayName: "floor",
+			NodeName: "n1", MACs: []string{"02:16:00:00:00:01"}, IPv6: []string{"fd00:55::7"},
+		}
+		if got := slices.Collect(maps.Values(row.Entries)); len(got) != 1 || fmt.Sprint(got[0]) != fmt.Sprint(want) {
+			t.Errorf("written: %+v", got)
+		}
+	})
+}
