@@ -65,6 +65,11 @@ type Config struct {
 
 	OwnDisks access.Writer[types.LonghornNode] // this node's Node of Longhorn, by name
 
+	// While Mounts says that they are wanted; else empty.
+	OwnAttachments access.Writer[types.Attachment] // VolumeAttachments of this node that are attached, by name
+	OwnVolumes     access.Writer[types.Volume]     // Longhorn's that are attached here, by name, without replicas
+	Mounts         access.Reader[types.MountRecovery]
+
 	// While this node is the leader; else empty.
 	PodCounts     access.Writer[types.KubePodNameSpaceInfo] // pods of every namespace that has any, by namespace
 	Claims        access.Writer[types.Claim]                // the volume claims of Namespace, by name
@@ -185,6 +190,7 @@ func newRun(ctx context.Context, c *Client) *run {
 	c.Leader.Notify(r.bell)
 	c.Nodes.Notify(r.bell)
 	c.Membership.Notify(r.bell)
+	c.Mounts.Notify(r.bell)
 	return r
 }
 

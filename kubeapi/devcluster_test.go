@@ -66,6 +66,7 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, Leases: &a.leases, API: &a.api,
 		VMIs: &a.vmis, Sets: &a.sets, Tables: &a.tables,
 		Membership: &a.member, Allocations: &a.configMaps, DNSServer: &a.dns, DNSRollout: &a.rollout,
+		Mounts: &pubsub.Table[types.MountRecovery]{}, OwnAttachments: &pubsub.Table[types.Attachment]{}, OwnVolumes: &pubsub.Table[types.Volume]{},
 	})
 	a.fill(a.Client)
 	ctx, cancel := context.WithCancel(context.Background())

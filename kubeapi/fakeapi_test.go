@@ -52,6 +52,7 @@ var appKinds = map[string]string{
 	"virtualmachineinstances": "VirtualMachineInstance", "virtualmachineinstancereplicasets": types.KindVMIReplicaSet, "replicasets": types.KindReplicaSet,
 	"persistentvolumeclaims": "PersistentVolumeClaim", "daemonsets": "DaemonSet", "deployments": "Deployment",
 	"volumes": "Volume", "engines": "Engine", "replicas": "Replica", "snapshots": "Snapshot", "settings": "Setting", "recurringjobs": "RecurringJob",
+	"volumeattachments": "VolumeAttachment",
 }
 
 func (f *fakeAPI) set(change func()) {
@@ -181,6 +182,10 @@ type tables struct {
 	dns        pubsub.Table[types.DNSServer]
 	rollout    pubsub.Table[types.DNSRollout]
 	reported
+
+	mounts      pubsub.Table[types.MountRecovery]
+	attachments pubsub.Table[types.Attachment]
+	ownVolumes  pubsub.Table[types.Volume]
 }
 
 func newTestClient(t *testing.T) (*Client, *tables) {
@@ -196,6 +201,7 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 		VMIs: &tb.vmis, Sets: &tb.sets, Tables: &tb.tables,
 		Services: &tb.services, Ingresses: &tb.ingresses, KubeVIP: &tb.vip, OwnDisks: &tb.disks,
 		Membership: &tb.member, Allocations: &tb.configMaps, DNSServer: &tb.dns, DNSRollout: &tb.rollout,
+		Mounts: &tb.mounts, OwnAttachments: &tb.attachments, OwnVolumes: &tb.ownVolumes,
 	})
 	tb.fill(c)
 	return c, tb

@@ -8,6 +8,7 @@ import (
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/tools/cache"
@@ -44,12 +45,12 @@ const leasesGap = time.Minute
 // leads.
 func (r *run) views(conn *access.Connection) {
 	longhorn, levels := listwatch.NewGroup(conn, longhornv1.SchemeGroupVersion), listwatch.NewSharedBackoff(appsGap)
-	always, ofNode, ofLeader := &viewSet{run: r, conn: conn}, &viewSet{run: r, conn: conn}, &viewSet{run: r, conn: conn}
-	ofNames, natively := &viewSet{run: r, conn: conn}, false
+	none := viewSet{run: r, conn: conn}
+	always, ofNode, ofLeader, ofNames, ofMounts := none, none, none, none, none
 	always.nodesAndPods()
 	always.applications()
 	always.services()
-	own, leads, begun := "", false, false
+	own, leads, begun, natively, mounts := "", false, false, false, ""
 	tick := time.NewTicker(viewsRest)
 	defer tick.Stop()
 	pulse := conn.Pulses[access.LoopViews]
@@ -83,6 +84,17 @@ func (r *run) views(conn *access.Connection) {
 				r.emptyReports()
 			}
 		}
+		if m, _ := r.Mounts.Get(types.Global); m.Watch && own != mounts || !m.Watch && mounts != "" {
+			ofMounts.stop()
+			if mounts = ""; m.Watch {
+				mounts = own
+				ofMounts.mounts(own, longhorn, levels)
+			}
+		}
+		if mounts == "" {
+			empty(r, types.TableOwnAttachments, r.OwnAttachments)
+			empty(r, types.TableOwnVolumes, r.OwnVolumes)
+		}
 		pulse.End(viewsRest, false)
 		select {
 		case <-conn.Ctx.Done():
@@ -90,6 +102,7 @@ func (r *run) views(conn *access.Connection) {
 			ofNode.stop()
 			ofLeader.stop()
 			ofNames.stop()
+			ofMounts.stop()
 			return
 		case <-r.bell:
 		case <-tick.C: // there is no news; it shows that this loop turns
@@ -192,6 +205,17 @@ func nodeRows(table access.Writer[types.Node], clocks *nodes.Clocks, stamps *nod
 
 func appPodRows(table access.Writer[types.Pod]) access.Store {
 	return access.RowsOf(table, pods.AppPodOf, access.NamespacedName)
+}
+
+// mounts keeps the tables of the volumes that are attached to the node. Neither kind can
+// be selected by it.
+func (s *viewSet) mounts(node string, longhorn *listwatch.Group, backoff *listwatch.SharedBackoff) {
+	attachments := access.RowsOf(s.OwnAttachments, storage.AttachmentOf, access.Name[*storagev1.VolumeAttachment])
+	attachments.Drops = func(a *storagev1.VolumeAttachment) bool { return a.Spec.NodeName != node || !a.Status.Attached }
+	volumes := access.RowsOf(s.OwnVolumes, storage.VolumeOf, access.Name[*storage.VolumePart])
+	volumes.Drops = func(v *storage.VolumePart) bool { return v.Status.CurrentNodeID != node }
+	s.keep(backoff, types.TableOwnAttachments, listwatch.ListWatch(s.conn.Kube.StorageV1().VolumeAttachments(), ""), attachments)
+	s.keep(backoff, types.TableOwnVolumes, ofLonghorn(longhorn, access.Kept[storage.Clients](s.conn).Volumes, ""), volumes)
 }
 
 // services keeps the tables of services, of ingresses and of kube-vip's

@@ -254,6 +254,22 @@ type AppRepairStatus struct {
 	Heard    uuid.UUID // ID of the AppDetachRequest that this takes into account; zero for none
 }
 
+// MountRecovery says which pods of this node wait for volumes that are there, and what is
+// done about it, under key "global" of a persistent topic (docs/wire.md, "MountRecovery").
+// Durations count from the boot.
+type MountRecovery struct {
+	Watch    bool     // pods have waited for so long that their volumes are watched
+	Pods     []string // namespace/name of those whose volumes the kubelet does not mount, bounded
+	Phase    RepairPhase
+	Reason   string    // a sentence; "" while there is no such pod
+	Since    time.Time // when this reason began to hold, wall clock
+	BootID   string
+	Began    time.Duration // when the first of them began to wait; 0 while there is none
+	Last     time.Duration // when k3s was last restarted for it; 0 for not in this boot
+	Attempts int           // restarts of k3s since Began
+	Unknown  bool          // how many there were could not be read
+}
+
 // RepairStep is one step of a repair by this node; the last few are kept.
 type RepairStep struct {
 	At     time.Time

@@ -96,6 +96,8 @@ const (
 	TableIngresses         = "ingresses"
 	TableKubeVIP           = "configuration of kube-vip"
 	TableLonghornNode      = "own node of Longhorn"
+	TableOwnVolumes        = "own volumes of Longhorn"
+	TableOwnAttachments    = "own volume attachments"
 	TableDrainPolicy       = "drain policy of Longhorn"
 	TableSnapshotJob       = "snapshot job of Longhorn"
 	TableAllocations       = "addresses on networks"

@@ -252,17 +252,22 @@ func (q Quorum) Has() bool { return 2*q.Ready > q.Voters }
 // Spare is how many more voters may fail before quorum is lost.
 func (q Quorum) Spare() int { return max(0, q.Ready-q.Voters/2-1) }
 
+// Without is the Nodes, the one of that name not Ready.
+func Without(nodes []Node, name string) []Node {
+	there := slices.Clone(nodes)
+	for i := range there {
+		if there[i].Name == name {
+			there[i].Ready = ConditionFalse
+		}
+	}
+	return there
+}
+
 // LacksQuorum says what etcd lacks to go on without the node of that name, ""
 // for nothing: more than half of its voting members Ready, which of one or two
 // is all the others. Where all the others are Ready nothing is lacking.
 func LacksQuorum(nodes []Node, without string) string {
-	there := slices.Clone(nodes)
-	for i := range there {
-		if there[i].Name == without {
-			there[i].Ready = ConditionFalse
-		}
-	}
-	q := QuorumOf(there)
+	q := QuorumOf(Without(nodes, without))
 	down := slices.DeleteFunc(q.Down, func(name string) bool { return name == without })
 	if len(down) == 0 || q.Has() {
 		return ""

@@ -235,6 +235,9 @@ const DrainLockName = "zedkube-node-drain"
 // TaskMembers is the DrainLock.Task of a node that removes a stale member.
 const TaskMembers = "members"
 
+// TaskK3s is the DrainLock.Task of a node that restarts its k3s.
+const TaskK3s = "k3s"
+
 // DrainConditions are the Node conditions of KEP-5683.
 type DrainConditions struct {
 	InProgress bool

@@ -67,6 +67,7 @@ var topics = []topic{
 	{value: &AppNetworkConfig{}},
 	{value: &PodMarkers{}},
 	{value: &AppNetworkStatus{}, partial: true},
+	{value: &MountRecovery{}},
 }
 
 func (tp topic) name() string { return reflect.TypeOf(tp.value).Elem().Name() }

@@ -117,6 +117,7 @@ const (
 	ActRevive   RepairAct = "revive"   // a set that was left at 0 replicas
 	ActMove     RepairAct = "move"     // the affinity, after the designated node
 	ActFailback RepairAct = "failback" // to the designated node
+	ActRestart  RepairAct = "restart"  // of k3s, whose kubelet does not mount its volumes
 )
 
 // Fence is what zedkube writes on a Node that it takes out of service with the

@@ -12,6 +12,7 @@ import (
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/base/cipher"
 	"github.com/zedkube/zedkube/pkg/base/clusterauth"
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
 	"github.com/zedkube/zedkube/pkg/base/loglevel"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
@@ -42,6 +43,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/workload/apps"
 	"github.com/zedkube/zedkube/pkg/workload/console"
 	"github.com/zedkube/zedkube/pkg/workload/drain"
+	"github.com/zedkube/zedkube/pkg/workload/mounts"
 	"github.com/zedkube/zedkube/pkg/workload/names"
 	"github.com/zedkube/zedkube/pkg/workload/networks"
 	"github.com/zedkube/zedkube/pkg/workload/passthrough"
@@ -90,6 +92,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	clusterStatus := pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, device.Self)
 	appStatus := pubsub.NewPublication[types.ENClusterAppStatus](bus, device.Self)
 	appRepair := pubsub.NewPublication[types.AppRepairStatus](bus, device.Self)
+	mountRecovery := pubsub.NewPublication[types.MountRecovery](bus, device.Self, pubsub.Persistent())
 	appConsole := pubsub.NewPublication[types.AppConsoleStatus](bus, device.Self)
 	memberOf := pubsub.NewPublication[types.ClusterMembership](bus, device.Self, pubsub.Persistent())
 	clusterPeers := pubsub.NewPublication[types.ClusterPeers](bus, device.Self, pubsub.Persistent())
@@ -124,7 +127,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "peers": {}, "clustertoken": {}, "k3sconfig": {},
 		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
-		"networks": {}, "podnetworks": {}, "names": {},
+		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
@@ -140,6 +143,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		KubeVIP: &pubsub.Table[types.KubeVIP]{}, OwnDisks: &pubsub.Table[types.LonghornNode]{},
 		PodCounts: &pubsub.Table[types.KubePodNameSpaceInfo]{}, Claims: &pubsub.Table[types.Claim]{}, Volumes: &pubsub.Table[types.Volume]{},
 		LonghornNodes: &pubsub.Table[types.LonghornNode]{}, Daemons: &pubsub.Table[types.DaemonSet]{},
+		OwnAttachments: &pubsub.Table[types.Attachment]{}, OwnVolumes: &pubsub.Table[types.Volume]{}, Mounts: mountRecovery,
 		Settings: &pubsub.Table[types.LonghornSetting]{}, SnapshotJobs: &pubsub.Table[types.SnapshotJob]{},
 		Allocations: &pubsub.Table[types.NetworkAllocations]{}, DNSServer: &pubsub.Table[types.DNSServer]{}, DNSRollout: &pubsub.Table[types.DNSRollout]{},
 	})
@@ -230,7 +234,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
 			Settings: settings, Release: k3sRelease, Membership: memberOf, Info: info, Nodes: kube.Nodes, BootID: p.Boot,
 			OverrideFile: p.In(k3sconfig.DefaultOverrideFile), Binary: p.In(k3sconfig.DefaultBinary),
-			PID: p.In(k3sconfig.DefaultPID), Proc: p.Proc, Operations: record,
+			PID: p.In(k3sprocess.DefaultPID), Proc: p.Proc, Operations: record,
 			KubeConfig: kubeConfig, Status: k3sVersion,
 		},
 		"statusserver": &statusserver.Component{
@@ -257,7 +261,19 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Configs: appConfigs, Settings: settings, Requests: detach, Info: info, Agent: zedagent,
 			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, Sets: kube.Sets, API: kube.API,
 			Kube: kube, Uptime: device.Uptime,
-			Known: known, Status: appStatus, Repairs: appRepair,
+			Known: known, Mounts: mountRecovery, Status: appStatus, Repairs: appRepair,
+		},
+		"mounts": &mounts.Component{
+			Log: as("mounts"), Pulse: pulses["mounts"],
+			Info: info, Nodes: kube.Nodes, AppPods: kube.AppPods, Attachments: kube.OwnAttachments, Volumes: kube.OwnVolumes,
+			Leases: kube.Leases, Tables: kube.Tables, API: kube.API,
+			DeviceOp: deviceOp, Update: update, Operator: drainRequest, Drain: drainProgress, Membership: memberOf,
+			Parts: updateStatus, Version: k3sVersion,
+			K3s: k3sprocess.K3s{
+				PID: p.In(k3sprocess.DefaultPID), Proc: p.Proc, Socket: p.In(k3sprocess.DefaultSocket), Marker: p.In(k3sprocess.DefaultMarker),
+			},
+			Devices: p.In(mounts.DefaultDevices), File: p.PersistentFile(device.Self, "MountRecovery"), BootID: p.Boot, Uptime: device.Uptime,
+			Kube: kube, Operations: record, Recovery: mountRecovery,
 		},
 		"applogs": &applogs.Component{
 			Log: as("applogs"), Pulse: pulses["applogs"],

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cluster/clustertoken"
@@ -21,6 +22,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/workload/applogs"
 	"github.com/zedkube/zedkube/pkg/workload/console"
 	"github.com/zedkube/zedkube/pkg/workload/drain"
+	"github.com/zedkube/zedkube/pkg/workload/mounts"
 	"github.com/zedkube/zedkube/pkg/workload/sriov"
 	"github.com/zedkube/zedkube/test/cmdtest"
 )
@@ -128,11 +130,14 @@ func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
 		_, c := wire(device.Options{Root: root}.Paths(), log, io.Discard)
 		k3s, server, drains := c["k3sconfig"].(*k3sconfig.Component), c["statusserver"].(*statusserver.Component), c["drain"].(*drain.Component)
 		logs, vnc := c["applogs"].(*applogs.Component), c["console"].(*console.Component)
+		volumes := c["mounts"].(*mounts.Component)
+		supervised := volumes.K3s.(k3sprocess.K3s)
 		got := slices.Concat(server.TopicDirs, drains.ForceFiles, drains.Markers, []string{
 			server.InstallLog, server.ProversFile, server.PeersFile, drains.FaultMarker, c["clustertoken"].(*clustertoken.Component).Manifest,
 			k3s.OverrideFile, k3s.Binary, k3s.PID, k3s.Proc, logs.Journal, logs.Checkpoints, vnc.File, vnc.OldFile, vnc.KubeInit, vnc.Proc,
 			c["sriov"].(*sriov.Component).Sysfs, c["watchdog"].(*watchdog.Component).TouchFile,
 			c["localserver"].(*localserver.Component).Socket, c["localserver"].(*localserver.Component).TokenFile,
+			volumes.Devices, volumes.File, supervised.PID, supervised.Proc, supervised.Socket, supervised.Marker,
 		})
 		for i, want := range []string{
 			"/run", "/persist/status", "/tmp/force-NodeDrainStatus-global.json", "/persist/kube-status/force-NodeDrainStatus-global.json",
@@ -143,6 +148,7 @@ func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
 			"/run/zedkube.applogs", "/persist/kube-status/zedkube-applogs.jsonl",
 			"/run/edgeview/VncParams/vmiVNC.run", "/run/zedkube/vmiVNC.run", "/run/kube-init", "/proc",
 			"/sys", "/run/zedkube.touch", "/run/zedkube/zedkube.sock", "/run/zedkube/page-token.json",
+			"/dev/longhorn", "/persist/status/zedkube/MountRecovery/global.json", "/run/k3s.pid", "/proc", "/run/k3s-supervisor.sock", "/run/kube/k3s-start",
 		} {
 			if got[i] != root+want {
 				t.Errorf("root %q: want %s, not %s", root, root+want, got[i])

@@ -36,6 +36,12 @@ func (c *Client) DeleteAttachment(ctx context.Context, a types.Attachment) error
 		})
 }
 
+// AttachmentOf is the row of a VolumeAttachment.
+func AttachmentOf(a *storagev1.VolumeAttachment) types.Attachment {
+	volume := ptr.Deref(a.Spec.Source.PersistentVolumeName, "")
+	return types.Attachment{Name: a.Name, UID: string(a.UID), Node: a.Spec.NodeName, Volume: volume}
+}
+
 // attachmentsOf lists what node has, or what is attached there. VolumeAttachments
 // cannot be selected by node.
 func attachmentsOf(ctx context.Context, conn *access.Connection, node string, attached bool) ([]types.Attachment, error) {
@@ -43,8 +49,7 @@ func attachmentsOf(ctx context.Context, conn *access.Connection, node string, at
 	list := conn.Kube.StorageV1().VolumeAttachments().List
 	err := access.Each(ctx, "VolumeAttachments", access.StoragePage, list, func(a *storagev1.VolumeAttachment) error {
 		if a.Spec.NodeName == node && (a.Status.Attached || !attached) {
-			volume := ptr.Deref(a.Spec.Source.PersistentVolumeName, "")
-			found = append(found, types.Attachment{Name: a.Name, UID: string(a.UID), Node: node, Volume: volume})
+			found = append(found, AttachmentOf(a))
 		}
 		return nil
 	})

@@ -231,6 +231,9 @@ func DiskOf(v *VolumePart) disk {
 	return d
 }
 
+// VolumeOf is what DiskOf is to those who need neither engine nor replicas.
+func VolumeOf(v *VolumePart) types.Volume { return DiskOf(v).Volume }
+
 // EngineOf keeps of the addresses and of the rebuilds, of which the last ones
 // stay, only what a rebuild under way needs.
 func EngineOf(e *EnginePart) engine {

@@ -1,7 +1,7 @@
 // Package workload groups what concerns the pods, virtual machines and volumes of
 // this node: the drain with its cordon and the cluster's drain lock (drain),
 // applications with failover, repair and failback (apps), their log lines (applogs)
-// and console files (console), network ports passed through (passthrough, sriov),
+// and console files (console), volumes that the kubelet does not mount (mounts), network ports passed through (passthrough, sriov),
 // and Longhorn's settings (storage).
 //
 // Which nodes are members, and which are lost, is in cluster.

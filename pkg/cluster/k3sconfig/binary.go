@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
 	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
@@ -21,9 +23,6 @@ const (
 	// DefaultBinary is the k3s that the kube container starts, as other
 	// containers see it.
 	DefaultBinary = "/persist/vault/kube/k3s/bin/k3s"
-	// DefaultPID has the process ID of k3s. Where the kube container's storage is
-	// a volume of its own (zfs), the binary can only be seen through that process.
-	DefaultPID = "/run/k3s.pid"
 	// maxBinary bounds what is read of the binary; k3s has some 75 MB.
 	maxBinary = 512 << 20
 	// readFor is how long the disk may take for it.
@@ -75,15 +74,15 @@ func (c *Component) find(version string) binary {
 	return binary{version: version}
 }
 
-// throughProcess is the path of the binary as the process of k3s has it, ""
-// where no process is named.
+// throughProcess is the path of the binary as the process of k3s has it, "" where no
+// process is named. Where the kube container's storage is a volume of its own (zfs), the
+// binary can only be seen through that process.
 func (c *Component) throughProcess() string {
-	raw, err := safefile.Read(c.PID, 32)
-	pid := strings.TrimSpace(string(raw))
-	if err != nil || pid == "" || strings.Trim(pid, "0123456789") != "" {
+	pid, err := k3sprocess.ReadPID(c.PID)
+	if err != nil {
 		return ""
 	}
-	return filepath.Join(c.Proc, pid, "root/var/lib/k3s/bin/k3s")
+	return filepath.Join(c.Proc, strconv.Itoa(pid), "root/var/lib/k3s/bin/k3s")
 }
 
 // contains reports whether a file has text in it, with no digit after it. The

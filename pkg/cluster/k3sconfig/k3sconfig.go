@@ -42,7 +42,7 @@ type Component struct {
 	BootID       string // of this boot
 	OverrideFile string // DefaultOverrideFile, below the root
 	Binary       string // DefaultBinary
-	PID          string // DefaultPID
+	PID          string // of k3s
 	Proc         string // /proc
 	KubeConfig   pubsub.Writer[types.KubeConfig]
 	Status       pubsub.Writer[types.K3sVersionStatus]

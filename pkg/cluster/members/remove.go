@@ -7,13 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/alive"
 	"github.com/zedkube/zedkube/types"
 )
 
 const (
-	// provenWithin is how long a kubelet has to show itself alive: a Ready
-	// condition may be 40 s old, and a kubelet renews its Lease every 10 s.
-	provenWithin = 20 * time.Second
 	// goneWithin is how long a deleted Node has to go: k3s keeps it until its
 	// member has left etcd.
 	goneWithin  = 10 * time.Second
@@ -100,7 +98,8 @@ func (r Removal) Do(ctx context.Context) (deleted bool, reason string, err error
 	}
 	gone := false
 	defer func() { err = errors.Join(err, r.restoreLock(ctx, lock, former, gone)) }()
-	if nodes, err = r.alive(ctx, nodes); err != nil {
+	fresh := func(ctx context.Context) ([]types.Node, error) { return listed(ctx, r, r.Own) }
+	if nodes, err = alive.Nodes(ctx, fresh, nodes); err != nil {
 		return false, "", err
 	}
 	if why, err := r.Judge(ctx, nodes); why != "" || err != nil {
@@ -191,34 +190,6 @@ func (r Removal) restoreLock(ctx context.Context, lock, former types.DrainLock, 
 		return nil
 	}
 	return fmt.Errorf("%w: %w", errLocked, err)
-}
-
-// alive returns the nodes as they are once every Ready one has been seen to renew its
-// Lease, or provenWithin is over: what has not renewed it by then is not Ready.
-// Nobody's clock is believed.
-func (r Removal) alive(ctx context.Context, before []types.Node) ([]types.Node, error) {
-	first := map[string]time.Time{}
-	for _, n := range before {
-		first[n.Name] = n.RenewedAt
-	}
-	for ends := time.Now().Add(provenWithin); ; {
-		if err := pause(ctx, lookEvery); err != nil {
-			return nil, err
-		}
-		nodes, err := listed(ctx, r, r.Own)
-		if err != nil {
-			return nil, err
-		}
-		all := true
-		for i, n := range nodes {
-			if n.Ready == types.ConditionTrue && n.RenewedAt.Equal(first[n.Name]) {
-				nodes[i].Ready, all = types.ConditionUnknown, false
-			}
-		}
-		if all || time.Now().After(ends) {
-			return nodes, nil
-		}
-	}
 }
 
 func pause(ctx context.Context, d time.Duration) error {

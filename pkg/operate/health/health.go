@@ -32,6 +32,7 @@ const (
 	anchorStorage  = "Volumes"
 	anchorLonghorn = "Longhorn's settings"
 	anchorApps     = "Applications"
+	anchorMounts   = "Volumes that are not mounted"
 	anchorOutside  = "Certificates and outside changes"
 	anchorFiles    = "Files that cannot be read, full disks"
 )
@@ -86,6 +87,7 @@ func rules() []rule {
 		{"VolumeDegraded", anchorStorage, findVolumeDegraded},
 		{"StorageUnhealthy", anchorStorage, findStorageUnhealthy},
 		{"LonghornSetting", anchorLonghorn, findLonghornSetting},
+		{"VolumesNotMounted", anchorMounts, findNotMounted},
 		{"AppRepairRefused", anchorApps, findAppRepair(types.RepairRefused, "is not running, and must not fail over automatically",
 			"Bring back the node named there; zedkube apps %s shows what was seen.")},
 		{"AppRepairGaveUp", anchorApps, findAppRepair(types.RepairGaveUp, "does not start, and repairs have failed",

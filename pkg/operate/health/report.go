@@ -227,12 +227,22 @@ func unplaced(a overview.App) (time.Time, bool) {
 	return time.Time{}, false
 }
 
+func findNotMounted(o seen, tell func(types.Finding)) {
+	switch m := o.Storage.NotMounted; {
+	case m == nil:
+	case m.Phase == types.RepairRefused || m.Phase == types.RepairGaveUp:
+		tell(bad("Restart k3s, or reboot the device: zedkube drain request, then reboot.", "%s", m.Reason).Of("", m.Since))
+	default:
+		tell(warn("Nothing yet: the message says what it waits for.", "%s", m.Reason).Of("", m.Since))
+	}
+}
+
 // findAppRepair looks for applications whose repair has ended in that phase. The remedy
 // names the application's UUID.
 func findAppRepair(in types.RepairPhase, what, remedy string) find {
 	return func(o seen, tell func(types.Finding)) {
 		for _, a := range o.Apps.List {
-			if repairing(a, in) {
+			if repairing(a, in) && a.Repair.Act != types.ActRestart { // of which findNotMounted tells
 				tell(bad(fmt.Sprintf(remedy, a.UUID), "Application %s %s%s", a.Name, what, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
 			}
 		}

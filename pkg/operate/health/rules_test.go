@@ -49,6 +49,14 @@ func TestProblems(t *testing.T) {
 			a.Repair = &types.AppRepairStatus{Phase: phase, Since: ago(for_), Reason: reason}
 		}
 	}
+	notMounted := func(phase types.RepairPhase) func(*overview.Overview) {
+		return func(o *overview.Overview) {
+			o.Storage.NotMounted = &types.MountRecovery{Phase: phase, Since: ago(time.Minute), Reason: "r"}
+			repair(phase, time.Hour, "r")(o) // which is said once
+			o.Apps.List[0].State, o.Apps.List[0].Repair.Act = "NotRunningState", types.ActRestart
+			o.Apps.List[0].Since = ago(time.Second)
+		}
+	}
 	tests := []struct {
 		name   string
 		change func(*overview.Overview)
@@ -142,6 +150,10 @@ func TestProblems(t *testing.T) {
 		{"a setting that another node keeps", func(o *overview.Overview) {
 			o.Storage.Settings = []overview.StorageSetting{{Name: "DrainPolicy", StorageLevel: types.StorageLevel{Why: "w", Since: ago(time.Hour)}}}
 		}, nil},
+		{"volumes are not mounted", notMounted(types.RepairWaits), []string{"warn VolumesNotMounted"}},
+		{"k3s restarts for it", notMounted(types.RepairActs), []string{"warn VolumesNotMounted"}},
+		{"k3s cannot be restarted for it", notMounted(types.RepairRefused), []string{"bad VolumesNotMounted"}},
+		{"restarts of k3s did not help", notMounted(types.RepairGaveUp), []string{"bad VolumesNotMounted"}},
 		{"an application is down", repair(types.RepairWaits, time.Hour, "w"), []string{"bad AppDown cam"}},
 		{"an application starts", repair(types.RepairWaits, time.Minute, "w"), nil},
 		{"an application is switched off", func(o *overview.Overview) {

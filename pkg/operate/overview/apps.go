@@ -150,6 +150,9 @@ func (r *reader) storage() {
 			{"DiskReservation", s.DiskReservation}, {"SnapshotJob", s.SnapshotJob}, {"DrainPolicy", s.DrainPolicy},
 		}
 	}
+	if m, t := kept[types.MountRecovery](r, "MountRecovery"); t.Known() && m.Reason != "" {
+		r.o.Storage.NotMounted = &m
+	}
 	if !r.o.Report.Info.Known() {
 		return
 	}

@@ -142,6 +142,8 @@ type Storage struct {
 	Health   string           `json:",omitzero"` // ServiceStatus; "" where this node does not report
 	Since    time.Time        `json:",omitzero"` // of Health
 	Volumes  []Volume         `json:",omitempty"`
+
+	NotMounted *types.MountRecovery `json:",omitempty"` // MountRecovery, while pods of this node wait for it
 }
 
 // StorageSetting is one thing that zedkube keeps in Longhorn.

@@ -56,6 +56,7 @@ func known() map[string]reflect.Type {
 		types.KubeUserServices{},
 		types.MetricsLook{},
 		types.NetworkInstanceStatus{},
+		types.MountRecovery{},
 		types.NodeAgentStatus{},
 		types.NodeDrainJournal{},
 		types.NodeDrainProgress{},

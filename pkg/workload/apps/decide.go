@@ -31,6 +31,7 @@ type facts struct {
 	pods        []types.Pod                // those of configured applications, and those on nodes that do not serve
 	vmis        []types.VMI
 	sets        map[string]types.AppSet
+	mounts      types.MountRecovery
 	witnessed   map[string]time.Time // when the word of each witness last changed
 
 	memory

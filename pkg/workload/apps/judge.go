@@ -50,7 +50,7 @@ func (f facts) judge(a app) verdict {
 		}
 		waits = v.withWaits(waits)
 	}
-	for _, rule := range []func(app) (verdict, bool){f.revive, f.failover, f.unstick, f.move, f.failback, f.settle} {
+	for _, rule := range []func(app) (verdict, bool){f.revive, f.failover, f.remount, f.unstick, f.move, f.failback, f.settle} {
 		if v, ok := rule(a); ok {
 			return v.withWaits(waits)
 		}
@@ -218,6 +218,17 @@ const (
 	mostStuck = 3
 )
 
+// remount tells of what is done for a pod of this node whose volumes are not mounted. Until
+// it runs nothing else is: another instance would only have waited for less long.
+func (f facts) remount(a app) (verdict, bool) {
+	for _, p := range a.pods {
+		if p.Phase == types.PodPending && !p.Terminating() && slices.Contains(f.mounts.Pods, p.Key()) {
+			return verdict{phase: f.mounts.Phase, act: types.ActRestart, reason: f.mounts.Reason}, true
+		}
+	}
+	return verdict{}, false
+}
+
 // unstick deletes a virtual machine that does not come to run although its node
 // is ready; its replica set makes another one.
 func (f facts) unstick(a app) (verdict, bool) { return f.renewOne(a, f.stuck) }
@@ -248,6 +259,9 @@ func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verd
 		v.reason = fmt.Sprintf("%s It was recreated %d times without success; an operator must investigate.", why, a.set.Note.Stuck)
 		return v
 	}
+	if after == slowFor && f.hasAgent(a.nodesOf(vmi)) {
+		return v
+	}
 	if v.again = max(0, after<<a.set.Note.Stuck+f.turns(a)-f.lasted(key)); v.again > 0 {
 		return v
 	}
@@ -260,6 +274,12 @@ func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verd
 	alone.vmis = []types.VMI{vmi}
 	v.target = &target{app: alone, note: note}
 	return v
+}
+
+// hasAgent reports that another of the nodes has an agent, which alone knows whether volumes
+// are not mounted there.
+func (f facts) hasAgent(nodes []string) bool {
+	return slices.ContainsFunc(nodes, func(n string) bool { return n != f.self.Name && !f.nodes[n].Foreign() })
 }
 
 // stuck says why an instance counts as stuck if that lasts, "" where it does not.

@@ -46,7 +46,6 @@ func TestAVirtualMachineCountsAsStuckByEvidence(t *testing.T) {
 				p.Containers = []types.Container{{Name: "compute", Now: types.ContainerRun{Finished: now, ExitCode: 1}}}
 			})
 		}, stuckFor, types.RepairWaits},
-		"a volume that attaches slowly is given time": {func(s *scene) { s.hang(types.VMIScheduling, broken("ContainerCreating")) }, slowFor, types.RepairWaits},
 		"no node takes it": {func(s *scene) {
 			s.hang(types.VMIScheduling, func(p *types.Pod) { p.Phase, p.NodeName, p.Unschedulable = types.PodPending, "", "0/3 nodes" })
 		}, 0, types.RepairWaits},
@@ -182,6 +181,7 @@ func TestWhatFailsInTurnsHasFailedSinceTheFirstTime(t *testing.T) {
 		}
 	}
 	s.hang(types.VMIPending, broken("ContainerCreating"))
+	s.here()
 	if v := s.follow().judged(); v.again < slowFor {
 		t.Errorf("what has not failed has failed before: %s", v.again)
 	}
@@ -198,5 +198,62 @@ func TestASetAtNoneIsLeftToTheNodesBefore(t *testing.T) {
 	s.since["none/set"] -= time.Second
 	if v := s.judged(); v.target == nil {
 		t.Errorf("in its turn: %+v", v)
+	}
+}
+
+// remounted makes the launcher wait for its volumes, seen from n1, and says what is known of that.
+func (s *scene) remounted(phase types.RepairPhase) {
+	s.hang(types.VMIScheduling, broken("ContainerCreating"))
+	s.mounts = types.MountRecovery{Pods: []string{s.pods[0].Key()}, Phase: phase, Reason: "Its volumes are not mounted."}
+}
+
+func TestAnApplicationWhoseVolumesAreNotMountedIsLeftToTheRestartOfK3s(t *testing.T) {
+	for _, phase := range []types.RepairPhase{types.RepairWaits, types.RepairActs, types.RepairRefused, types.RepairGaveUp} {
+		s := newScene()
+		s.here()
+		s.remounted(phase)
+		for _, d := range []time.Duration{0, slowFor, 24 * time.Hour} {
+			s.after(d)
+			if v := s.judged(); v.target != nil || v.act != types.ActRestart || v.phase != phase || v.reason != s.mounts.Reason {
+				t.Errorf("after %s: %+v", d, v)
+			}
+		}
+		s.mounts, s.since = types.MountRecovery{}, map[string]time.Duration{}
+		if v := s.judged(); v.act != types.ActUnstick || v.again < slowFor {
+			t.Errorf("%s: after it is over, it is made again in %s: %+v", phase, v.again, v)
+		}
+	}
+	s := newScene()
+	s.remounted(types.RepairActs)
+	s.pods[0].Phase, s.vmis[0].Phase = types.PodRunning, types.VMIRunning
+	if v := s.judged(); v.phase != types.RepairWell {
+		t.Errorf("its pod runs by now: %+v", v)
+	}
+}
+
+// here moves the launcher to n1, from where it is looked at.
+func (s *scene) here() { s.pods[0].NodeName, s.vmis[0].NodeName = "n1", "n1" }
+
+func TestAVolumeThatAttachesSlowlyIsGivenTime(t *testing.T) {
+	s := newScene()
+	s.here()
+	s.hang(types.VMIScheduling, broken("ContainerCreating"))
+	for d, acts := range map[time.Duration]bool{0: false, stuckFor: false, slowFor - time.Second: false, slowFor: true} {
+		s.after(d)
+		if v := s.judged(); v.act != types.ActUnstick || (v.target != nil) != acts {
+			t.Errorf("after %s: %+v", d, v)
+		}
+	}
+}
+
+func TestOnlyTheAgentOfItsNodeKnowsWhetherALauncherIsStuckThere(t *testing.T) {
+	s := newScene()
+	s.hang(types.VMIScheduling, broken("ContainerCreating"))
+	for _, stale := range []bool{false, true} {
+		s.node("n2", func(n *types.Node) { n.StampStale = stale })
+		s.after(24 * time.Hour)
+		if v := s.judged(); v.act != types.ActUnstick || (v.target != nil) != stale {
+			t.Errorf("n2's stamp is stale: %v, and n1 does %+v", stale, v)
+		}
 	}
 }

@@ -1,0 +1,180 @@
+// Package k3sprocess finds the k3s server of this device, and restarts it
+// (docs/wire.md, "Restart of k3s").
+package k3sprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zedkube/zedkube/pkg/base/peer"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
+)
+
+// Where a device has them, and bounds.
+const (
+	DefaultPID    = "/run/k3s.pid"
+	DefaultSocket = "/run/k3s-supervisor.sock"
+	DefaultMarker = "/run/kube/k3s-start"
+
+	// askFor is how long the supervisor may take: it answers before it restarts k3s.
+	askFor  = 10 * time.Second
+	maxText = 4 << 10 // bytes that are read of an answer or of a file of /proc
+)
+
+// supervisors are the programs of the kube container that start k3s again when it has ended.
+var supervisors = []string{"kube-init", "cluster-init.sh"}
+
+// K3s is the k3s of a device.
+type K3s struct {
+	PID    string // file with its process ID, written by its supervisor
+	Proc   string
+	Socket string // of the supervisor, where that is kube-init
+	Marker string // file whose presence resets the back-off of the other supervisor
+}
+
+// Process is one process. A later one with the same ID has another start, in clock
+// ticks since the boot.
+type Process struct {
+	PID, Parent int
+	Start       uint64
+}
+
+// ReadPID reads a file with a process ID.
+func ReadPID(file string) (int, error) {
+	raw, err := safefile.Read(file, 32)
+	if err != nil {
+		return 0, err
+	}
+	pid, err := strconv.ParseUint(strings.TrimSpace(string(raw)), 10, 22) // the kernel gives no higher one
+	if err != nil {
+		return 0, fmt.Errorf("process ID in %s: %w", file, err)
+	}
+	return int(pid), nil
+}
+
+// Find returns the process of the k3s server, if its supervisor starts it again when it has
+// ended; zero where that is not known, but the supervisor can be asked.
+func (k K3s) Find() (Process, error) {
+	pid, err := ReadPID(k.PID)
+	var p Process
+	if err == nil {
+		p, err = k.examine(pid)
+	}
+	if err == nil {
+		return p, nil
+	}
+	if info, gone := os.Stat(k.Socket); gone == nil && info.Mode()&fs.ModeSocket != 0 {
+		return Process{}, nil
+	}
+	return Process{}, fmt.Errorf("find k3s: %w", err)
+}
+
+// examine says nothing of another program's arguments, which may hold secrets.
+func (k K3s) examine(pid int) (Process, error) {
+	if args := strings.Fields(k.read(pid, "cmdline")); len(args) < 2 || filepath.Base(args[0]) != "k3s" || args[1] != "server" {
+		return Process{}, fmt.Errorf("process %d of %s is not k3s server", pid, k.PID)
+	}
+	stat := k.read(pid, "stat")
+	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:]) // from the third on, proc(5)
+	if len(fields) < 20 {
+		return Process{}, fmt.Errorf("the state of process %d cannot be read", pid)
+	}
+	parent, err := strconv.Atoi(fields[1])
+	start, err2 := strconv.ParseUint(fields[19], 10, 64)
+	if err := errors.Join(err, err2); err != nil {
+		return Process{}, fmt.Errorf("the state of process %d: %w", pid, err)
+	}
+	is := func(arg string) bool { return slices.Contains(supervisors, filepath.Base(arg)) }
+	args := strings.Fields(k.read(parent, "cmdline"))
+	if !slices.ContainsFunc(args[:min(3, len(args))], is) { // an interpreter and its option come before a script
+		return Process{}, fmt.Errorf("the parent of k3s, process %d, is not %s: nothing would start k3s again", parent, strings.Join(supervisors, " or "))
+	}
+	return Process{PID: pid, Parent: parent, Start: start}, nil
+}
+
+// read is the beginning of a file of a process, with blanks for zero bytes; "" where it
+// cannot be read. The command line of k3s is one string with a blank in it.
+func (k K3s) read(pid int, name string) string {
+	f, err := safefile.Open(filepath.Join(k.Proc, strconv.Itoa(pid), name))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	raw, _ := safefile.Head(f, maxText)
+	return strings.ReplaceAll(string(raw), "\x00", " ")
+}
+
+// Restart has k3s restarted, if it is still what Find returned. Its supervisor is asked
+// first. Restart does not wait for k3s.
+func (k K3s) Restart(ctx context.Context, found Process) error {
+	err := k.ask(ctx)
+	if now, find := k.Find(); err == nil || find == nil && now != found {
+		return nil // where it is another one, the supervisor has done it after all
+	}
+	if found != (Process{}) && ctx.Err() == nil {
+		terminated := k.terminate(found)
+		if terminated == nil {
+			return nil
+		}
+		err = errors.Join(terminated, err)
+	}
+	return fmt.Errorf("restart k3s: %w", err)
+}
+
+// terminate opens the process before it looks at it, so that the signal cannot meet
+// another one that has been given its ID.
+func (k K3s) terminate(found Process) error {
+	fd, err := unix.PidfdOpen(found.PID, 0)
+	if err != nil {
+		return fmt.Errorf("open process %d: %w", found.PID, err)
+	}
+	defer unix.Close(fd)
+	switch now, err := k.examine(found.PID); {
+	case err != nil:
+		return err
+	case now != found:
+		return fmt.Errorf("process %d is another one than before", found.PID)
+	}
+	if err := os.MkdirAll(filepath.Dir(k.Marker), 0o755); err != nil {
+		return err
+	}
+	marker, _, err := safefile.OpenFile(k.Marker, os.O_CREATE|os.O_WRONLY|safefile.NoFollow, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(marker.Close(), unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0))
+}
+
+// ask asks the supervisor. ERR at the beginning of the last line of its answer is a refusal.
+func (k K3s) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	conn, err := peer.Dial(ctx, k.Socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if _, err = io.WriteString(conn, "restart\n"); err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(io.LimitReader(conn, maxText))
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	last := lines[len(lines)-1]
+	if err == nil && (last == "" || strings.HasPrefix(last, "ERR")) {
+		err = fmt.Errorf("the supervisor answers %q", phrase.Cut(last, 200))
+	}
+	return err
+}

@@ -1,0 +1,428 @@
+package mounts
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/test/kubetest"
+	"github.com/zedkube/zedkube/types"
+)
+
+const three = "n1 n2 n3"
+
+func TestK3sIsRestartedForAPodWhoseVolumesAreNotMounted(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.start("n1")
+		s.pass(4 * time.Minute)
+		a.is(0, types.RepairWell, "")
+		if a.says().Watch {
+			t.Error("volumes are watched for a pod that has waited for four minutes")
+		}
+		s.pass(2 * time.Minute)
+		if a.is(0, types.RepairWell, ""); !a.says().Watch {
+			t.Error("volumes are not watched for a pod that has waited for six minutes")
+		}
+		s.pass(3 * time.Minute)
+		a.is(1, types.RepairActs, "The drain lock is kept until the kubelet of this node is back after a restart of k3s.")
+		if !slices.Equal(a.says().Pods, []string{"eve-kube-app/app-n1"}) || a.says().Attempts != 1 {
+			t.Errorf("it says %+v", a.says())
+		}
+		if len(a.audit) != 1 || a.audit[0].Op != "restart k3s" || a.audit[0].Target != "node/n1" || a.audit[0].Outcome != types.OperationOK || a.audit[0].Component != "mounts" {
+			t.Errorf("the audit has %+v", a.audit)
+		}
+		if last := a.logs.LastEntry(); last == nil || !strings.HasPrefix(last.Message, "MOUNT-WEDGE-RECOVERY: ") {
+			t.Errorf("the log ends with %+v", last)
+		}
+		s.pass(2 * time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "n1" || lock.Task != types.TaskK3s || lock.BootID != "boot" {
+			t.Errorf("before the node is back the lock is %+v", lock)
+		}
+		s.pass(2 * time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "" {
+			t.Errorf("after the node is back the lock is %+v", lock)
+		}
+		a.is(1, types.RepairWell, "")
+		s.pass(20 * time.Minute)
+		if m := a.says(); m.Attempts != 0 || m.Began != 0 || m.Watch {
+			t.Errorf("after the episode it says %+v", m)
+		}
+	})
+}
+
+func TestThreeNodesRestartOneAfterTheOther(t *testing.T) {
+	play(t, three, func(s *stage) {
+		for _, name := range []string{"n1", "n2", "n3"} {
+			s.agents[name].then = func() {
+				down := 0
+				for _, n := range s.nodes.All() {
+					if n.Ready != types.ConditionTrue {
+						down++
+					}
+				}
+				if down != 1 {
+					t.Errorf("%d nodes are down when %s is", down, name)
+				}
+			}
+			s.start(name)
+		}
+		s.pass(time.Hour)
+		for _, a := range s.agents {
+			a.is(1, types.RepairWell, "")
+		}
+	})
+}
+
+func TestThreeAttemptsAnEpisodeFifteenMinutesApart(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		a.cures = false
+		s.start("n1")
+		s.pass(3 * time.Hour)
+		a.is(3, types.RepairGaveUp, "k3s was restarted 3 times without success; an operator must investigate.")
+		for i := 1; i < len(a.restarts); i++ {
+			if d := a.restarts[i].Sub(a.restarts[i-1]); d < apart {
+				t.Errorf("restart %d comes %s after the one before", i+1, d)
+			}
+		}
+		if len(a.says().Pods) != 1 {
+			t.Errorf("it says %+v", a.says())
+		}
+		a.stop()
+		s.start("n1")
+		s.pass(2 * time.Hour)
+		a.is(3, types.RepairGaveUp, "3 times")
+		a.stop()
+		a.boot, a.booted = "next", time.Now() // a reboot forgets nothing either
+		s.start("n1")
+		s.pass(2 * time.Hour)
+		a.is(3, types.RepairGaveUp, "3 times")
+		p := wedged("n1")
+		p.Phase = types.PodRunning
+		_ = s.pods.Publish(p.Key(), p)
+		s.pass(20 * time.Minute)
+		a.is(3, types.RepairWell, "")
+		_ = s.pods.Publish(p.Key(), wedged("n1"))
+		s.pass(10 * time.Minute)
+		a.is(4, types.RepairActs, "after a restart of k3s")
+	})
+}
+
+func TestAPodThatIsMadeAgainBeginsNoNewEpisode(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		a.cures = false
+		s.start("n1")
+		for i := range 30 {
+			p := wedged("n1")
+			p.UID += string(rune('a' + i))
+			_ = s.pods.Publish(p.Key(), p)
+			s.pass(20 * time.Minute)
+			_ = s.pods.Unpublish(p.Key())
+			s.pass(time.Minute)
+		}
+		if a.told() != mostAttempts {
+			t.Errorf("%d restarts", a.told())
+		}
+	})
+}
+
+func TestARecordThatCannotBeReadCountsAsAllAttempts(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		if err := os.WriteFile(a.file, []byte("{"), 0o600); err != nil { // of which the table has nothing
+			t.Fatal(err)
+		}
+		s.start("n1")
+		s.pass(time.Hour)
+		a.is(0, types.RepairGaveUp, "cannot be read")
+		a.stop()
+		_ = a.recovery.Publish(types.Global, types.MountRecovery{BootID: "boot", Last: 1000 * time.Hour}) // of the future
+		s.start("n1")
+		s.pass(time.Hour)
+		a.is(0, types.RepairGaveUp, "cannot be read")
+		p := wedged("n1")
+		_ = s.pods.Unpublish(p.Key())
+		s.pass(20 * time.Minute)
+		_ = s.pods.Publish(p.Key(), p)
+		s.pass(10 * time.Minute)
+		a.is(1, types.RepairActs, "after a restart of k3s")
+	})
+}
+
+func TestTheOnlyAPIServerIsTheLastResort(t *testing.T) {
+	for _, nodes := range []string{"n1", "n1 n2"} {
+		play(t, nodes, func(s *stage) {
+			a := s.start("n1")
+			s.pass(50 * time.Minute)
+			a.is(0, types.RepairWaits, "k3s is restarted after 1h0m0s of that, because the cluster has no API server meanwhile.")
+			s.pass(17 * time.Minute)
+			a.is(0, types.RepairWaits, "k3s is restarted 10m0s after this was first reported.")
+			if m := a.says(); time.Since(m.Since) > announced {
+				t.Errorf("it has stood since %s", m.Since)
+			}
+			a.stop() // the hour has passed; the announcement begins again
+			s.start("n1")
+			s.pass(17 * time.Minute)
+			a.is(0, types.RepairWaits, "k3s is restarted 10m0s after this was first reported.")
+			s.pass(3 * time.Minute)
+			a.is(1, types.RepairActs, "after a restart of k3s")
+			s.pass(30 * time.Minute)
+			a.is(1, types.RepairWell, "")
+		})
+	}
+}
+
+func TestWhatIsNoReasonToRestartK3s(t *testing.T) {
+	pod := func(change func(*types.Pod)) func(*agent) {
+		return func(a *agent) {
+			p := wedged("n1")
+			change(&p)
+			_ = a.pods.Publish(p.Key(), p)
+		}
+	}
+	waiting := func(reason string) func(*agent) {
+		return pod(func(p *types.Pod) { p.Containers[1].Waiting = reason })
+	}
+	volume := func(change func(*types.Volume)) func(*agent) {
+		return func(a *agent) {
+			v, _ := a.volumes.Get("pv-n1")
+			change(&v)
+			_ = a.volumes.Publish(v.Name, v)
+		}
+	}
+	for name, change := range map[string]func(*agent){
+		"CrashLoopBackOff":           waiting("CrashLoopBackOff"),
+		"ImagePullBackOff":           waiting("ImagePullBackOff"),
+		"ErrImagePull":               waiting("ErrImagePull"),
+		"CreateContainerError":       waiting("CreateContainerError"),
+		"CreateContainerConfigError": waiting("CreateContainerConfigError"),
+		"RunContainerError":          waiting("RunContainerError"),
+		"a reason of later releases": waiting("Whatever"),
+		"an init container that failed": pod(func(p *types.Pod) {
+			p.Containers[0] = types.Container{Name: "init", Now: types.ContainerRun{ID: "1", ExitCode: 1}}
+		}),
+		"an init container that runs":                     pod(func(p *types.Pod) { p.Containers[0].Now.Started = time.Unix(1, 0) }),
+		"an image that is pulled: the pod has an address": pod(func(p *types.Pod) { p.IP = "10.42.0.7" }),
+		"a pod that terminates":                           pod(func(p *types.Pod) { p.Deleted = time.Unix(1, 0) }),
+		"a pod of another node":                           pod(func(p *types.Pod) { p.NodeName = "n2" }),
+		"a pod that is not scheduled":                     pod(func(p *types.Pod) { p.NodeName = "" }),
+		"a pod that runs":                                 pod(func(p *types.Pod) { p.Phase = types.PodRunning }),
+		"a pod without volumes":                           pod(func(p *types.Pod) { p.Claims = nil }),
+		"one of its volumes is not of Longhorn":           pod(func(p *types.Pod) { p.Claims = []string{"data-n1", "other"} }),
+		"the volume is degraded":                          volume(func(v *types.Volume) { v.Robustness = "degraded" }),
+		"the volume is faulted":                           volume(func(v *types.Volume) { v.Robustness = "faulted" }),
+		"how healthy the volume is is unknown":            volume(func(v *types.Volume) { v.Robustness = "unknown" }),
+		"the volume attaches":                             volume(func(v *types.Volume) { v.State = "attaching" }),
+		"the volume is of another claim by now":           volume(func(v *types.Volume) { v.Claim = "eve-kube-app/later" }),
+		"the volume is not here":                          func(a *agent) { _ = a.volumes.Unpublish("pv-n1") },
+		"there is no VolumeAttachment":                    func(a *agent) { _ = a.attachments.Unpublish("csi-n1") },
+		"there is no device":                              func(a *agent) { _ = os.Remove(a.devices + "/pv-n1") },
+		"the tables of volumes are not complete":          func(a *agent) { a.watched(false) },
+		"the API server does not answer":                  func(a *agent) { a.cluster.SetFault(kubetest.Refused) },
+		"the tables are not complete":                     func(a *agent) { _ = a.api.Publish(types.Global, types.APIStatus{}) },
+		"the own Node is missing":                         func(a *agent) { _ = a.nodes.Unpublish("n1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				change(s.agents["n1"])
+				a := s.start("n1")
+				s.pass(3 * time.Hour)
+				if m := a.says(); a.told() > 0 || len(s.cluster.Calls("setlock")) > 0 || m.Reason != "" {
+					t.Errorf("%d restarts, it says %+v", a.told(), m)
+				}
+			})
+		})
+	}
+}
+
+// held is what keeps a restart that there is a reason for from being made.
+func TestWhatARestartOfK3sWaitsFor(t *testing.T) {
+	request := types.NodeDrainRequest{RequestedAt: time.Unix(1, 0)}
+	node := func(name string, change func(*types.Node)) func(*agent) {
+		return func(a *agent) { a.cluster.ChangeNode(name, change) }
+	}
+	for name, row := range map[string]struct {
+		change func(*agent)
+		phase  types.RepairPhase
+		words  string
+	}{
+		"zedagent requests a drain":  {func(a *agent) { _ = a.device.Publish(types.Global, request) }, types.RepairWaits, "a drain of this node is requested"},
+		"baseosmgr requests a drain": {func(a *agent) { _ = a.update.Publish(types.Global, request) }, types.RepairWaits, "a drain of this node is requested"},
+		"an operator does":           {func(a *agent) { _ = a.operator.Publish(types.Global, request) }, types.RepairWaits, "a drain of this node is requested"},
+		"a drain is under way": {func(a *agent) {
+			_ = a.drain.Publish(types.Global, types.NodeDrainProgress{Phase: types.PhaseEmptying})
+		}, types.RepairWaits, "a drain of this node is requested or not over"},
+		"what zedagent requests is not known yet": {func(a *agent) { a.device.late = true }, types.RepairWaits, "not known yet"},
+		"the node leaves": {func(a *agent) {
+			_ = a.member.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeaving})
+		}, types.RepairWaits, "leaves its cluster"},
+		"a component is updated": {func(a *agent) {
+			_ = a.parts.Publish(types.Global, types.KubeClusterUpdateStatus{Status: types.KubeCompUpdateInProgress})
+		}, types.RepairWaits, "a component of Kubernetes is updated"},
+		"another version of k3s would start": {func(a *agent) {
+			_ = a.version.Publish(types.Global, types.K3sVersionStatus{Version: "v1.35.0+k3s1", Running: "v1.34.2+k3s1"})
+		}, types.RepairWaits, "a restart would update k3s from v1.34.2+k3s1 to v1.35.0+k3s1"},
+		"another node holds the drain lock": {func(a *agent) { a.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "boot"}) }, types.RepairWaits, "node n2 has released the drain lock"},
+		"etcd has no quorum without it":     {node("n2", func(n *types.Node) { n.Ready = types.ConditionUnknown }), types.RepairWaits, "1 of 3 etcd members would be Ready"},
+		"a server drains without the lock":  {node("n2", func(n *types.Node) { n.Unschedulable, n.Agent = true, nil }), types.RepairWaits, "node n2 is cordoned and may be draining"},
+		"a volume of another pod is degraded": {func(a *agent) {
+			p := wedged("n1")
+			p.Name, p.UID, p.Claims = "other", "other", []string{"other"}
+			_ = a.pods.Publish(p.Key(), p)
+			_ = a.volumes.Publish("pv-other", types.Volume{Name: "pv-other", Claim: "eve-kube-app/other", State: "attached", Robustness: "degraded"})
+		}, types.RepairWaits, "while volume pv-other is not healthy"},
+		"k3s is not found": {func(a *agent) { a.missing = errNoK3s }, types.RepairRefused, "Nothing is done: process 100 of /run/k3s.pid is not k3s server."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				row.change(s.agents["n1"])
+				a := s.start("n1")
+				s.pass(30 * time.Minute)
+				a.is(0, row.phase, row.words)
+				if n := len(s.cluster.Calls("setlock")); n > 0 {
+					t.Errorf("the lock was taken %d times", n)
+				}
+			})
+		})
+	}
+}
+
+func TestARequestBetweenTheDecisionAndTheSignalIsSeen(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.start("n1")
+		for s.cluster.Lock().Holder != "n1" {
+			s.pass(100 * time.Millisecond)
+		}
+		_ = a.device.Publish(types.Global, types.NodeDrainRequest{RequestedAt: time.Unix(1, 0)})
+		s.pass(time.Minute)
+		a.is(0, types.RepairWaits, "a drain of this node is requested")
+		if m, lock := a.says(), s.cluster.Lock(); m.Attempts != 0 || lock.Holder != "" {
+			t.Errorf("it says %+v, the lock is %+v", m, lock)
+		}
+	})
+}
+
+func TestWhatIsSeenUnderTheLockCounts(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*stage)
+		words  string
+	}{
+		"a table lied about the volume":  {func(s *stage) { s.cluster.SetStorage(types.Storage{Longhorn: true}) }, "volume pv-n1 is no longer attached and healthy"},
+		"a Ready node is not alive":      {func(s *stage) { s.cluster.SetRenewed("n2", s.began) }, "etcd has no quorum"},
+		"the own kubelet is not alive":   {func(s *stage) { s.cluster.SetRenewed("n1", s.began) }, "this node is not Ready"},
+		"the volumes cannot be listed":   {func(s *stage) { s.cluster.FailVerb("storage", errors.New("403")) }, "403"},
+		"the lock was not had":           {func(s *stage) { s.cluster.FailVerb("setlock", types.ErrConflict) }, types.ErrConflict.Error()},
+		"the lock may be had: no answer": {func(s *stage) { s.cluster.LoseAnswer("setlock") }, "no answer"},
+		"k3s ended meanwhile by itself":  {func(s *stage) { s.agents["n1"].fails = errNoK3s }, "is not k3s server"},
+		"the lock's table had not changed": {func(s *stage) {
+			s.cluster.SetLock(types.DrainLock{Holder: "n3", BootID: "boot"})
+			_ = s.leases.Unpublish(types.DrainLockName)
+		}, "node n3 holds the drain lock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				row.change(s)
+				a := s.start("n1")
+				for range 60 {
+					s.pass(10 * time.Second)
+					if strings.Contains(a.says().Reason, row.words) {
+						break
+					}
+				}
+				if !strings.Contains(a.says().Reason, row.words) || a.told() > 0 {
+					t.Errorf("%d restarts, it says %+v", a.told(), a.says())
+				}
+			})
+		})
+	}
+}
+
+func TestTheLockIsReleasedByALaterRunOfTheAgent(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		ended := make(chan struct{})
+		a.then = func() { time.AfterFunc(time.Second, func() { close(ended) }) }
+		s.start("n1")
+		<-ended
+		a.stop()
+		s.pass(5 * time.Minute)
+		if lock := s.cluster.Lock(); a.told() != 1 || lock.Holder != "n1" {
+			t.Fatalf("%d restarts, the lock is %+v", a.told(), lock)
+		}
+		s.start("n1")
+		s.pass(3 * time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "" {
+			t.Errorf("the lock is %+v", lock)
+		}
+		a.is(1, types.RepairWell, "")
+	})
+}
+
+func TestTheLockOfADrainIsLeftAlone(t *testing.T) {
+	play(t, three, func(s *stage) {
+		s.cluster.SetLock(types.DrainLock{Holder: "n1", BootID: "boot"})
+		a := s.start("n1")
+		s.pass(time.Hour)
+		a.is(0, types.RepairWaits, "node n1 has released the drain lock")
+		if n := len(s.cluster.Calls("lock")); s.cluster.Lock().Holder != "n1" || n > 2 {
+			t.Errorf("%d looks, the lock is %+v", n, s.cluster.Lock())
+		}
+	})
+}
+
+func TestANodeThatStaysAwayKeepsTheLock(t *testing.T) {
+	play(t, three, func(s *stage) {
+		s.agents["n1"].then = func() {
+			time.AfterFunc(4*time.Minute, func() {
+				s.cluster.ChangeNode("n1", func(n *types.Node) { n.Ready = types.ConditionUnknown })
+			})
+			s.cluster.SetRenewed("n1", s.began)
+		}
+		s.start("n1")
+		s.pass(5 * time.Minute)
+		s.start("n2")
+		s.pass(time.Hour)
+		if lock := s.cluster.Lock(); lock.Holder != "n1" {
+			t.Errorf("the lock is %+v", lock)
+		}
+		s.agents["n2"].is(0, types.RepairWaits, "node n1 has released the drain lock")
+	})
+}
+
+func TestTimeInWhichTheClusterIsNotSeenDoesNotCount(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.start("n1")
+		for range 30 {
+			s.pass(7 * time.Minute)
+			_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
+			s.pass(10 * time.Second)
+			_ = s.api.Publish(types.Global, types.APIStatus{Synced: true, Apps: true})
+		}
+		a.is(0, types.RepairWell, "")
+	})
+}
+
+func TestNothingIsRestartedInTheFirstMinutesOfABoot(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		a.booted = time.Now()
+		s.start("n1")
+		s.pass(apart - 10*time.Second)
+		a.is(0, types.RepairWaits, "no sooner than 15m0s after the last restart or the boot")
+		s.pass(time.Minute)
+		a.is(1, types.RepairActs, "after a restart of k3s")
+	})
+}
+
+func TestATieBreakerIsNoDrain(t *testing.T) {
+	play(t, three, func(s *stage) {
+		s.cluster.ChangeNode("n3", func(n *types.Node) { n.Unschedulable, n.TieBreaker, n.Agent = true, true, nil })
+		a := s.start("n1")
+		s.pass(10 * time.Minute)
+		a.is(1, types.RepairActs, "after a restart of k3s")
+	})
+}
