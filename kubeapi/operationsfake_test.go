@@ -115,6 +115,8 @@ func world() map[string]jsonObject {
 	name, _ := types.NADName("eth1")
 	nad["name"], nad["labels"] = name, jsonObject{network.PassthroughLabel: "true"}
 	nad["annotations"] = jsonObject{network.NeededAnnotation: `{"n2":"u2"}`}
+	ofNetwork := meta(line.Name, access.Namespace)
+	ofNetwork["labels"] = jsonObject{network.NetworkLabel: line.ID.String()}
 	lease := jsonObject{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": meta(leases.DrainLease, access.Namespace), "spec": jsonObject{"holderIdentity": "n1"}}
 	job := jsonObject{
 		"kind": "RecurringJob", "apiVersion": "longhorn.io/v1beta2", "metadata": meta(types.SnapshotJobName, types.NamespaceLonghorn),
@@ -135,7 +137,8 @@ func world() map[string]jsonObject {
 		"/apis/apps/v1/namespaces/kube-system/deployments/" + types.DNSDeployment:                             {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": meta(types.DNSDeployment, "kube-system")},
 		"/api/v1/namespaces/" + access.Namespace + "/configmaps/" + floorMap:                                  {"kind": "ConfigMap", "apiVersion": "v1", "metadata": allocations},
 		"/apis/k8s.cni.cncf.io/v1/namespaces/" + access.Namespace + "/network-attachment-definitions/" + name: {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": nad, "spec": jsonObject{"config": network.NadConfig("eth1")}},
-		"/apis/k8s.cni.cncf.io/v1/namespaces/" + access.Namespace + "/network-attachment-definitions/sriov":   {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": meta("sriov", access.Namespace)},
+		pathNADs + "/" + line.Name: {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": ofNetwork, "spec": jsonObject{"config": "{}"}},
+		"/apis/k8s.cni.cncf.io/v1/namespaces/" + access.Namespace + "/network-attachment-definitions/sriov": {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": meta("sriov", access.Namespace)},
 		longhornPath + "/nodes/n1":                                                            {"kind": "Node", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("n1", types.NamespaceLonghorn), "spec": jsonObject{"disks": jsonObject{"a": jsonObject{"storageReserved": 1}}}},
 		longhornPath + "/settings/policy":                                                     {"kind": "Setting", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("policy", types.NamespaceLonghorn), "value": "x"},
 		longhornPath + "/recurringjobs/" + types.SnapshotJobName:                              job,

@@ -63,6 +63,8 @@ func writings() map[string]writing {
 		"ReleaseNAD": {func(ctx context.Context, c *Client) error {
 			return c.ReleaseNAD(ctx, "eth1", map[string]string{"n2": ""}, false)
 		}, "release nad nad/" + access.Namespace + "/host-eth1"},
+		"EnsureNetworkNAD": {func(ctx context.Context, c *Client) error { return c.EnsureNetworkNAD(ctx, line) }, "ensure nad nad/" + access.Namespace + "/ni-line-1"},
+		"DeleteNetworkNAD": {func(ctx context.Context, c *Client) error { return c.DeleteNetworkNAD(ctx, line) }, "delete nad nad/" + access.Namespace + "/ni-line-1"},
 		"SetSRIOVConfig": {func(ctx context.Context, c *Client) error {
 			return c.SetSRIOVConfig(ctx, types.SRIOVConfig{Version: "5", Data: map[string]string{"a": "b"}})
 		}, "set configmap configmap/kube-system/" + network.SRIOVConfigMap},
