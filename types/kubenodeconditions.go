@@ -70,6 +70,25 @@ func (c KubeNodeConditions) Of(t NodeStateType) (NodeStateCondition, bool) {
 	return NodeStateCondition{}, false
 }
 
+// ClusterNodeStatus is how the cluster sees this node, for the message
+// ZInfoClusterNode, under key "global" (docs/wire.md, "ClusterNodeStatus").
+type ClusterNodeStatus struct {
+	Status KubeNodeStatus // Ready, NotReady, or NotReachable where the API server is
+	Since  time.Time      // when Status last changed, wall clock
+}
+
+// OwnNodeStatus is how the cluster sees this node; ready is its Ready condition,
+// "" where it has none or is not listed.
+func OwnNodeStatus(answers bool, ready ConditionStatus) KubeNodeStatus {
+	switch {
+	case !answers:
+		return KubeNodeNotReachable
+	case ready == ConditionTrue:
+		return KubeNodeReady
+	}
+	return KubeNodeNotReady
+}
+
 // KubeLeaderElectInfo says who reports for the cluster, under key "global".
 type KubeLeaderElectInfo struct {
 	InLeaderElection bool

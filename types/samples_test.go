@@ -57,6 +57,7 @@ var topics = []topic{
 	{value: &KnownNode{}},
 	{value: &ClusterMembersJournal{}},
 	{value: &KubeNodeConditions{}},
+	{value: &ClusterNodeStatus{}},
 	{value: &NodeDrainProgress{}},
 	{value: &NodeDrainJournal{}},
 	{value: &KubeStorageStatus{}},

@@ -108,6 +108,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	reportHealth := pubsub.NewPublication[types.KubeReportHealth](bus, device.Self)
 	userServices := pubsub.NewPublication[types.KubeUserServices](bus, device.Self)
 	nodeConditions := pubsub.NewPublication[types.KubeNodeConditions](bus, device.Self, pubsub.Persistent())
+	nodeStatus := pubsub.NewPublication[types.ClusterNodeStatus](bus, device.Self)
 	storageStatus := pubsub.NewPublication[types.KubeStorageStatus](bus, device.Self)
 	nodeMetrics := pubsub.NewPublication[types.KubeNodeMetrics](bus, device.Self)
 	clusterMetrics := pubsub.NewPublication[types.KubeClusterMetrics](bus, device.Self)
@@ -340,7 +341,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Credentials: kube.Credentials, Clocks: kube.Clocks, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API, Tables: kube.Tables,
 			Info: info, Membership: memberOf, K3s: k3sVersion, Leader: leaderInfo, Health: reportHealth,
 			Uptime:     device.Uptime,
-			Conditions: nodeConditions,
+			Conditions: nodeConditions, Node: nodeStatus,
 		},
 		"nodemetrics": &nodemetrics.Component{
 			Log: as("nodemetrics"), Pulse: pulses["nodemetrics"],

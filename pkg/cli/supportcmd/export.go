@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protodelim"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
@@ -21,7 +22,7 @@ import (
 )
 
 const exportExitCodes = `Exit codes:
-  0   everything was printed and is current
+  0   everything was printed and is current; with --watch, interrupted
   1   wrong usage, or the output could not be written
   2   a message is missing; without MESSAGE, one that should be there
   3   everything was printed, but a part is old or incomplete
@@ -41,7 +42,7 @@ func NewExportCommand(o *device.Options) *cobra.Command {
 	var format string
 	var out terminal.Outputs
 	c := &cobra.Command{
-		Use:   "export [--format json|binary] [MESSAGE...]",
+		Use:   "export [--format json|binary] [--watch] [MESSAGE...]",
 		Short: "Print the messages that a controller would receive about the cluster",
 		Long: "Print the messages that a controller would receive about the cluster, made from the files of this device:\n" +
 			"  cluster         the whole cluster; only on the node that reports for it\n" +
@@ -51,9 +52,11 @@ func NewExportCommand(o *device.Options) *cobra.Command {
 			"  metrics         what nodes and applications use; only on the node that reports for the cluster\n" +
 			"Without MESSAGE, all that exist. As json each is a separate document, with its name and its type; as\n" +
 			"binary only one is written, a serialized ZInfoMsg or, for metrics, ZMetricMsg. What is missing, old or incomplete\n" +
-			"is reported on stderr.\n\n" + exportExitCodes,
+			"is reported on stderr.\n" +
+			"With --watch each that exists is printed, and again whenever it changes, as a line of JSON or, as binary, with its\n" +
+			"length before it. cluster-node is what the agent publishes. A slow reader gets the newest, not each change.\n\n" + exportExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkExport(args, format); err != nil {
+			if err := checkExport(args, format, out.Watch); err != nil {
 				return terminal.ExitWith(terminal.ExitUsage, err)
 			}
 			to := terminal.Of(c.OutOrStdout())
@@ -63,22 +66,31 @@ func NewExportCommand(o *device.Options) *cobra.Command {
 			if format == "binary" && to.Fd >= 0 {
 				return terminal.ExitWith(terminal.ExitUsage, errors.New("a binary message cannot be shown on a terminal: write it to a file"))
 			}
+			if out.Watch {
+				w := exportWatch{paths: o.Paths(), names: args, binary: format == "binary", form: &out}
+				return w.run(c.Context(), to, c.ErrOrStderr())
+			}
 			return export(c.Context(), newExporter(o.Paths(), time.Now()), args, format == "binary", &out, to, c.ErrOrStderr())
 		},
 		ValidArgs: []string{messageCluster, messageUpdate, messageNode, messageMetrics, messageApp},
 	}
 	out.Flag(c)
+	c.Flags().BoolVarP(&out.Watch, "watch", "w", false, "print each message now and whenever it changes, until interrupted")
 	c.Flags().StringVar(&format, "format", "json", "json or binary")
 	terminal.Completed(c, "format", "json", "binary")
 	return c
 }
 
-func checkExport(names []string, format string) error {
+func checkExport(names []string, format string, watch bool) error {
 	if format != "json" && format != "binary" {
 		return fmt.Errorf("format %q: want json or binary", terminal.Clean(format))
 	}
-	if format == "binary" && len(names) != 1 {
+	switch {
+	case format != "binary":
+	case !watch && len(names) != 1:
 		return errors.New("binary is for one message: name it")
+	case len(names) == 0, len(names) > 1 && slices.Contains(names, messageMetrics):
+		return errors.New("a binary stream is of one type: name metrics alone, or messages without it")
 	}
 	for _, name := range names {
 		if id, ok := strings.CutPrefix(name, messageApp+"/"); ok {
@@ -149,6 +161,11 @@ func verdict(missing, doubtful []string) error {
 }
 
 func encode(x exported, binary bool, form *terminal.Outputs) ([]byte, error) {
+	var b bytes.Buffer
+	if binary && form.Watch {
+		_, err := protodelim.MarshalTo(&b, x.message)
+		return b.Bytes(), err
+	}
 	if binary {
 		return evereport.Binary(x.message)
 	}
@@ -156,7 +173,6 @@ func encode(x exported, binary bool, form *terminal.Outputs) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
 	err = form.Document(&b, struct {
 		Name    string          `json:"name"`
 		Type    string          `json:"type"`

@@ -27,6 +27,7 @@ type exporter struct {
 	info   types.EdgeNodeInfo
 	doubts []string // of every message
 	ask    func(ctx context.Context, p device.Paths) ([]types.Node, error)
+	watch  bool // it looks again and again: the API server is not polled, and nothing is made of half of its files
 }
 
 func newExporter(p device.Paths, now time.Time) *exporter {
@@ -129,6 +130,15 @@ func (e *exporter) node(ctx context.Context) exported {
 		x.missing = "it is not known which node this device is"
 		return x
 	}
+	if e.watch {
+		n, written, err := device.ReadRecord[types.ClusterNodeStatus](e.paths.TopicFile(device.Self, "ClusterNodeStatus"))
+		if err != nil {
+			x.missing = err.Error()
+			return x
+		}
+		x.message = e.from(e.alive(&x, written)).Node(n.Status)
+		return x
+	}
 	if _, err := os.Stat(e.paths.Kubeconfig); err != nil {
 		x.missing = "the cluster cannot be queried: " + err.Error()
 		return x
@@ -140,10 +150,10 @@ func (e *exporter) node(ctx context.Context) exported {
 		if wrong != nil {
 			x.notes = append(x.notes, wrong.Error())
 		}
-		x.message = e.sender.Node(evereport.OwnNode{Answers: true, Ready: own.Ready})
+		x.message = e.sender.Node(types.OwnNodeStatus(true, own.Ready))
 	case terminal.ExitCode(err) == terminal.ExitNotPublished && !errors.Is(err, types.ErrRefused):
 		x.notes = append(x.notes, "the API server cannot be reached: "+err.Error())
-		x.message = e.sender.Node(evereport.OwnNode{})
+		x.message = e.sender.Node(types.KubeNodeNotReachable)
 	default:
 		x.missing = "the cluster cannot be queried: " + err.Error()
 	}
@@ -182,6 +192,10 @@ func (e *exporter) app(id uuid.UUID) exported {
 		return x
 	}
 	cfg, _, err := device.ReadRecord[types.AppInstanceConfig](file("zedagent", "AppInstanceConfig"))
+	if e.watch && err != nil && !errors.Is(err, fs.ErrNotExist) {
+		x.missing = err.Error()
+		return x
+	}
 	if err != nil {
 		x.doubts = append(x.doubts, "its name and version are not known: "+err.Error())
 	}

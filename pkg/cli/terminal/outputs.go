@@ -129,9 +129,10 @@ func (o *Outputs) Encode(w io.Writer, data any, indent string) error {
 	return err
 }
 
-// Document writes one of several documents, in lines that people can read.
+// Document writes one of several documents, in lines that people can read, or in one line where
+// each that changes is printed.
 func (o *Outputs) Document(w io.Writer, data any) error {
-	if o.form == formYAML {
+	if o.form == formYAML || o.Watch {
 		return o.Encode(w, data, "")
 	}
 	return o.Encode(w, data, "  ")

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -27,10 +28,11 @@ type View struct {
 // Row is one line of what is watched, under a key that stays; "" for the only one.
 type Row struct{ Key, Text string }
 
-// Event is something that happened: a line for people, or a document.
+// Event is something that happened: a line for people, or a document, or what is written as it is.
 type Event struct {
 	Text string
 	Data any
+	Raw  []byte
 }
 
 // WatchEvery is how often files are read again. Ages change each second, so that nothing
@@ -70,15 +72,27 @@ func (o *Outputs) Print(t Terminal, v View) error {
 	return nil
 }
 
-// Follow prints each look. The end of ctx is no failure, unless the last View says so.
+// Follow prints each look; what changes while a write waits for its reader is seen by the
+// next look. The end of ctx is no failure, unless the last View says so.
 func (o *Outputs) Follow(ctx context.Context, t Terminal, w Watch) error {
+	asked := ctx
+	ctx, stop := whileRead(ctx, t.Writer)
+	defer stop()
 	f := follower{Outputs: o, Watch: w, out: t}
 	v := w.Look(ctx)
 	live := t.Live && o.People() && (v.Draw != nil || !w.Events)
 	if live {
 		fmt.Fprint(t, "\x1b[?1049h\x1b[?25l") // a screen of our own, no cursor
+	} else {
+		f.out.Writer = Until(ctx, t.Writer)
 	}
 	v, err := f.run(ctx, v, live)
+	switch {
+	case ctx.Err() != nil && asked.Err() == nil:
+		err = errNoReader
+	case errors.Is(err, errGivenUp):
+		err = nil
+	}
 	if live {
 		fmt.Fprint(t, "\x1b[?25h\x1b[?1049l")
 		if err == nil && !w.Cleared {
@@ -206,7 +220,9 @@ func (f *follower) changes(v View, now time.Time) error {
 func (f *follower) events(list []Event) error {
 	var b bytes.Buffer
 	for _, e := range list {
-		if f.People() {
+		if e.Raw != nil {
+			b.Write(e.Raw)
+		} else if f.People() {
 			b.WriteString(e.Text + "\n")
 		} else if err := f.Encode(&b, e.Data, ""); err != nil {
 			return err

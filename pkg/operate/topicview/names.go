@@ -29,6 +29,7 @@ func known() map[string]reflect.Type {
 		types.ClusterLeaveRequest{},
 		types.ClusterMembers{},
 		types.ClusterMembership{},
+		types.ClusterNodeStatus{},
 		types.ClusterPeers{},
 		types.WithoutCluster{},
 		types.ConfigItemValueMap{},

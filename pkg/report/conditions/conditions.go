@@ -4,7 +4,7 @@
 // "KubeNodeConditions").
 //
 //	reads:  credentials, clocks, nodes, own pods, how well tables are seen, EdgeNodeInfo, ClusterMembership, K3sVersionStatus, KubeLeaderElectInfo, KubeReportHealth
-//	writes: KubeNodeConditions
+//	writes: KubeNodeConditions, ClusterNodeStatus
 package conditions
 
 import (
@@ -42,6 +42,7 @@ type Component struct {
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Conditions pubsub.Writer[types.KubeNodeConditions]
+	Node       pubsub.Writer[types.ClusterNodeStatus]
 
 	pending map[types.NodeStateType]pending // changes that have yet to prove that they last
 }
@@ -75,6 +76,11 @@ func (c *Component) apply(f facts, a action) error {
 	if err := c.Conditions.Publish(types.Global, a.conditions); err != nil {
 		return fmt.Errorf("publish KubeNodeConditions: %w", err)
 	}
+	if a.node.Status != types.KubeNodeUnknown {
+		if err := c.Node.Publish(types.Global, a.node); err != nil {
+			return fmt.Errorf("publish ClusterNodeStatus: %w", err)
+		}
+	}
 	return loop.Again(a.again)
 }
 
@@ -94,6 +100,7 @@ func (c *Component) look() facts {
 	f.leader, f.elects = c.Leader.Get(types.Global)
 	f.health, f.reported = c.Health.Get(types.Global)
 	f.published, _ = c.Conditions.Get(types.Global)
+	f.node, _ = c.Node.Get(types.Global)
 	if f.named {
 		f.own, f.seen = types.OwnNode(f.nodes, f.info)
 	}

@@ -30,6 +30,7 @@ type facts struct {
 	reported    bool // health is known
 
 	published types.KubeNodeConditions
+	node      types.ClusterNodeStatus // that was published; zero for none
 	pending   map[types.NodeStateType]pending
 }
 
@@ -41,6 +42,7 @@ type pending struct {
 
 type action struct {
 	conditions types.KubeNodeConditions
+	node       types.ClusterNodeStatus // zero for none
 	pending    map[types.NodeStateType]pending
 	again      time.Duration // when to look again; zero for when something rings
 }
@@ -82,7 +84,7 @@ func rules() map[types.NodeStateType]rule {
 
 // decide judges every condition and says what has lasted long enough.
 func decide(f facts) action {
-	a := action{conditions: known(f), pending: map[types.NodeStateType]pending{}}
+	a := action{conditions: known(f), node: ownNode(f), pending: map[types.NodeStateType]pending{}}
 	rules := rules()
 	for _, t := range types.NodeStateTypes() {
 		said, wait := settle(f, t, rules[t], a.pending)
@@ -92,6 +94,16 @@ func decide(f facts) action {
 		}
 	}
 	return a
+}
+
+// ownNode is how the cluster sees this node; while that is not known, as it was published. Without a
+// kubeconfig there is no cluster that could be down.
+func ownNode(f facts) types.ClusterNodeStatus {
+	status := types.OwnNodeStatus(f.api.Answers(), f.own.Ready)
+	if !f.watched || !f.named || f.api.NoKubeconfig || f.api.Answers() && !f.complete || status == f.node.Status {
+		return f.node
+	}
+	return types.ClusterNodeStatus{Status: status, Since: f.now}
 }
 
 // settle is what is said of t, and how long a change waits that is not said yet.

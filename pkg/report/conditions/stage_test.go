@@ -33,6 +33,7 @@ type story struct {
 	leader      pubsub.Table[types.KubeLeaderElectInfo]
 	health      pubsub.Table[types.KubeReportHealth]
 	out         pubsub.Table[types.KubeNodeConditions]
+	node        pubsub.Table[types.ClusterNodeStatus]
 	logs        *test.Hook
 	stop        func()
 }
@@ -89,7 +90,7 @@ func (s *story) start() {
 		Credentials: &s.credentials, Clocks: &s.clocks, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Tables: &s.tables,
 		Info: &s.info, Membership: &s.membership, K3s: &s.k3s, Leader: &s.leader, Health: &s.health,
 		Uptime:     func() time.Duration { return time.Since(began) },
-		Conditions: &s.out,
+		Conditions: &s.out, Node: &s.node,
 	}
 	ctx, cancel := context.WithCancel(s.Context())
 	var running sync.WaitGroup

@@ -112,22 +112,9 @@ func replica(r types.KubeVolumeReplicaInfo) *info.KubeVolumeReplicaInfo {
 	}
 }
 
-// OwnNode is how the cluster sees the device's own node.
-type OwnNode struct {
-	Answers bool                  // the API server does
-	Ready   types.ConditionStatus // the Ready condition; "" for none, or for no Node
-}
-
-// Node is the message of the own node. One that the cluster does not list is
-// not ready.
-func Node(n OwnNode) *info.ZInfoClusterNode {
-	switch {
-	case !n.Answers:
-		return &info.ZInfoClusterNode{NodeStatus: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_DOWN}
-	case n.Ready == types.ConditionTrue:
-		return &info.ZInfoClusterNode{NodeStatus: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_READY}
-	}
-	return &info.ZInfoClusterNode{NodeStatus: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_NOTREADY}
+// Node is the message of the own node, whose enum has the same numbers.
+func Node(s types.KubeNodeStatus) *info.ZInfoClusterNode {
+	return &info.ZInfoClusterNode{NodeStatus: enum[info.ZInfoClusterNodeStatus](s)}
 }
 
 // App is the part of an application's message that zedkube knows: which one it

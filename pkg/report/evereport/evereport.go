@@ -50,7 +50,7 @@ func (s Sender) Update(u types.KubeClusterUpdateStatus) *info.ZInfoMsg {
 
 // Node is the message of how the cluster sees the device's own node. eve-api
 // has no type of message for it: it goes by its content.
-func (s Sender) Node(n OwnNode) *info.ZInfoMsg {
+func (s Sender) Node(n types.KubeNodeStatus) *info.ZInfoMsg {
 	m := s.message(info.ZInfoTypes_ZiNop)
 	m.InfoContent = &info.ZInfoMsg_ClusterNode{ClusterNode: Node(n)}
 	return m
@@ -93,6 +93,18 @@ func Binary(m proto.Message) ([]byte, error) {
 		return nil, fmt.Errorf("write message %s: %w", m.ProtoReflect().Descriptor().FullName(), err)
 	}
 	return raw, nil
+}
+
+// Steady is what makes a message differ from the one before: not the time until which a state is
+// known to be so, but that of a measurement.
+func Steady(m proto.Message) []byte {
+	if state, ok := m.(*info.ZInfoMsg); ok {
+		state = proto.CloneOf(state)
+		state.AtTimeStamp = nil
+		m = state
+	}
+	raw, _ := Binary(m) // what cannot be written is refused where it is
+	return raw
 }
 
 // text is s as a message can hold it.

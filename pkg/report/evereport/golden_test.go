@@ -102,7 +102,7 @@ func messages() map[string]proto.Message {
 	return map[string]proto.Message{
 		"cluster":        sender.Cluster(report()),
 		"cluster-update": sender.Update(updating()),
-		"cluster-node":   sender.Node(evereport.OwnNode{Answers: true, Ready: types.ConditionTrue}),
+		"cluster-node":   sender.Node(types.KubeNodeReady),
 		"app": sender.App(types.ENClusterAppStatus{AppUUID: printer, ScheduledOnThisNode: true, AppKubeStatus: types.AppKubeNotRunning},
 			types.AppInstanceConfig{UUIDandVersion: types.UUIDandVersion{UUID: printer, Version: "3"}, DisplayName: "Label_Printer"}),
 		"metrics": sender.Metrics(used()),

@@ -66,17 +66,24 @@ func TestStateOfAPodFollowsFromPhaseAndReason(t *testing.T) {
 }
 
 func TestNodeIsReadyNotReadyOrTheAPIServerDown(t *testing.T) {
-	for own, want := range map[evereport.OwnNode]info.ZInfoClusterNodeStatus{
-		{Answers: true, Ready: types.ConditionTrue}:    info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_READY,
-		{Answers: true, Ready: types.ConditionFalse}:   info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_NOTREADY,
-		{Answers: true, Ready: types.ConditionUnknown}: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_NOTREADY,
-		{Answers: true}:              info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_NOTREADY,
-		{}:                           info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_DOWN,
-		{Ready: types.ConditionTrue}: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_DOWN,
+	type own struct {
+		answers bool
+		ready   types.ConditionStatus
+	}
+	for own, want := range map[own]info.ZInfoClusterNodeStatus{
+		{true, types.ConditionTrue}:    info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_READY,
+		{true, types.ConditionFalse}:   info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_NOTREADY,
+		{true, types.ConditionUnknown}: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_NOTREADY,
+		{true, ""}:                     info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_NOTREADY,
+		{false, ""}:                    info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_DOWN,
+		{false, types.ConditionTrue}:   info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_DOWN,
 	} {
-		if got := evereport.Node(own).NodeStatus; got != want {
+		if got := evereport.Node(types.OwnNodeStatus(own.answers, own.ready)).NodeStatus; got != want {
 			t.Errorf("%+v is %v, want %v", own, got, want)
 		}
+	}
+	if got := evereport.Node(types.KubeNodeStatus(9)).NodeStatus; got != info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_UNSPECIFIED {
+		t.Errorf("a status that eve-api lacks is %v", got)
 	}
 }
 

@@ -1,0 +1,5 @@
+package zedagent
+
+func initKubeSubs(ctx *zedagentContext) {
+	ctx.subKubeClusterInfo.Activate()
+}
