@@ -43,7 +43,7 @@ type Client struct {
 	Peer    func(netip.Addr) Peer // nil where nothing is known of anyone; without zone
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	Headers int64      // how many bytes those of an answer may have, as of boundedhttp.NewClient
-	Again   func(Peer) // called before a peer is tested once more that was seen with TLS; nil for nothing
+	Again   func(Peer) // called before a peer is tested, or asked by plain HTTP, that was seen with TLS before; nil for nothing
 }
 
 // HTTP is a client for net/http.
@@ -85,24 +85,22 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 // certificate the server presented, nil for a connection without TLS.
 func (c *Client) connect(ctx context.Context, address string) (net.Conn, *Credentials, error) {
 	p := c.peer(address)
-	if p.Stamp == StampPlain {
-		conn, err := c.Dial(ctx, "tcp", address)
-		return conn, nil, err
-	}
-	if p.Stamp == StampNone && c.Memory.tests(p) && c.Again != nil {
+	if p.Stamp != StampTLS && c.Memory.tests(p) && c.Again != nil {
 		c.Again(p)
 	}
-	conn, by, err := c.hello(ctx, address)
-	switch {
-	case err == nil:
-		c.Memory.Saw(p, time.Now())
-		return conn, by, nil
-	case !errors.Is(err, ErrNotTLS):
-		return nil, nil, err
-	case p.Stamp == StampTLS || c.Memory.sees(p):
-		return nil, nil, ErrDowngrade
+	if p.Stamp != StampPlain {
+		conn, by, err := c.hello(ctx, address)
+		switch {
+		case err == nil:
+			c.Memory.Saw(p, time.Now())
+			return conn, by, nil
+		case !errors.Is(err, ErrNotTLS):
+			return nil, nil, err
+		case p.Stamp == StampTLS || c.Memory.sees(p):
+			return nil, nil, ErrDowngrade
+		}
 	}
-	conn, err = c.Dial(ctx, "tcp", address)
+	conn, err := c.Dial(ctx, "tcp", address)
 	return conn, nil, err
 }
 
@@ -169,7 +167,8 @@ func pinned(is *x509.Certificate, ours []*Credentials) (*Credentials, error) {
 	return nil, ErrOtherToken
 }
 
-// heardConn knows whether anything was ever read from it.
+// heardConn knows whether anything was ever read from it: one that is reset within
+// the first record was not closed without an answer.
 type heardConn struct {
 	net.Conn
 	any bool

@@ -229,8 +229,11 @@ func TestAServerThatWasSeenWithTLSIsNotAskedInAnotherWayInTheSameBoot(t *testing
 	is.Stamp = StampNone
 	step("when the stamp is gone", plain, nil, 2)
 	step("TLS once more", secure, nil, 2)
-	is.Name = "other"
-	step("of another Node", plain, nil, 2)
+	is.Stamp = StampPlain
+	step("plain HTTP by a new stamp", plain, nil, 3)
+	step("and by the same", plain, nil, 3)
+	is.Name, is.Stamp = "other", StampNone
+	step("of another Node", plain, nil, 3)
 }
 
 // In a bubble of synctest it is the year 2000, before the certificate is valid.
@@ -323,8 +326,16 @@ func TestTheTokenBeforeCountsForTenMinutesInTheSameCluster(t *testing.T) {
 	counts("two", "three")
 	update(cluster, "") // it cannot be decrypted for a moment
 	presents("")
+	counts("two", "three")
+	now = now.Add(Overlap - 1)
+	update(cluster, "three\n") // the same again
+	presents("three")
+	counts("two", "three")
+	now = now.Add(1)
+	update(cluster, "")
 	counts("three")
-	update(cluster, "one")
+	now = now.Add(2 * Overlap)
+	update(cluster, "one") // other nodes get it later than this one
 	counts("one", "three")
 	update(other, "two")
 	presents("two")
@@ -428,5 +439,8 @@ func TestAPeerIsWhatItsFreshStampSays(t *testing.T) {
 	}
 	if got := PeerOf(types.Node{}); got != (Peer{}) {
 		t.Errorf("%+v", got)
+	}
+	if got := PeerOf(); got != (Peer{}) {
+		t.Errorf("of none: %+v", got)
 	}
 }

@@ -3,6 +3,7 @@ package clusterauth
 import (
 	"crypto/subtle"
 	"crypto/tls"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -20,33 +21,34 @@ const Overlap = 10 * time.Minute
 type Keyring struct {
 	mu       sync.RWMutex
 	cluster  uuid.UUID
-	token    string
-	current  *Credentials // nil without a token
+	token    string       // "" for unknown
+	current  *Credentials // of the newest token that there was, nil before the first
 	previous *Credentials // nil for none
 	until    time.Time    // previous counts
 }
 
 // Update says what the token of the cluster is now, "" for unknown. In the same
-// cluster the token before counts for a while longer.
+// cluster the token before another counts for a while longer, and nothing takes
+// the place of one that is not known for a while.
 func (k *Keyring) Update(cluster uuid.UUID, token string, now time.Time) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	token = strings.TrimSpace(token)
 	if cluster == k.cluster && token == k.token {
 		return nil
 	}
-	var next *Credentials
-	var err error
-	if strings.TrimSpace(token) != "" {
-		next, err = Derive(token)
+	next, err := Derive(token)
+	if err != nil && !errors.Is(err, ErrNoToken) {
+		return err
 	}
 	switch {
 	case cluster != k.cluster:
-		k.previous = nil
-	case k.current != nil:
-		k.previous, k.until = k.current, now.Add(Overlap)
+		k.current, k.previous = next, nil
+	case next != nil && (k.current == nil || next.bearer != k.current.bearer):
+		k.current, k.previous, k.until = next, k.current, now.Add(Overlap)
 	}
-	k.cluster, k.token, k.current = cluster, token, next
-	return err
+	k.cluster, k.token = cluster, token
+	return nil
 }
 
 // valid are the credentials that count, the newest first.
@@ -72,7 +74,7 @@ func (k *Keyring) ServerConfig() *tls.Config {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			k.mu.RLock()
 			defer k.mu.RUnlock()
-			if k.current == nil {
+			if k.token == "" {
 				return nil, ErrNoToken
 			}
 			return &k.current.certificate, nil

@@ -33,15 +33,21 @@ type Peer struct {
 	Stamp Stamp
 }
 
-// PeerOf is what a Node says of itself.
-func PeerOf(n types.Node) Peer {
-	p := Peer{Name: n.Name, Boot: n.BootID}
-	switch {
-	case n.Foreign():
-	case n.Agent.TLS:
-		p.Stamp = StampTLS
-	default:
-		p.Stamp = StampPlain
+// PeerOf is what a Node says of itself. Which one of several with one address
+// answers there is not known, but by plain HTTP none that speaks TLS is asked.
+func PeerOf(nodes ...types.Node) (p Peer) {
+	for _, n := range nodes {
+		is := Peer{Name: n.Name, Boot: n.BootID}
+		switch {
+		case n.Foreign():
+		case n.Agent.TLS:
+			is.Stamp = StampTLS
+		default:
+			is.Stamp = StampPlain
+		}
+		if len(nodes) == 1 || is.Stamp == StampTLS {
+			p = is
+		}
 	}
 	return p
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/base/keptfile"
 	"github.com/zedkube/zedkube/pkg/base/proof"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
@@ -82,7 +83,15 @@ var errNotAMember = errors.New("only this node and the other nodes of its cluste
 
 // judge says why r is not to be answered, nil if it is.
 func (c *Component) judge(r *http.Request, remote, local netip.AddrPort) error {
-	switch admit(remote.Addr(), local.Addr(), c.Nodes.All(), c.foreign, c.withoutProof()) {
+	nodes := c.Nodes.All()
+	if r.TLS != nil {
+		// Agents ask for reports. What asks for anything else by TLS may be a command
+		// of ours, or a program of a newer EVE, on a node whose agent knows no TLS.
+		for _, n := range nodesAt(nodes, plain(remote.Addr())) {
+			c.peers.Saw(clusterauth.PeerOf(n), time.Now())
+		}
+	}
+	switch admit(remote.Addr(), local.Addr(), nodes, c.foreign, c.withoutProof()) {
 	case free:
 		return nil
 	case denied:

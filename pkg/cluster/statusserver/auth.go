@@ -2,6 +2,7 @@ package statusserver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"maps"
 	"net"
@@ -30,8 +31,9 @@ func (c *Component) foreign(n types.Node) bool {
 // of this cluster (docs/wire.md, "TLS and bearer").
 func (c *Component) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h, ok := r.Context().Value(connKey{}).(*trackedConn)
-		if !ok || h.secure == nil {
+		h, _ := r.Context().Value(connKey{}).(*trackedConn)
+		secure, ok := h.Conn.(*tls.Conn)
+		if !ok {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -41,10 +43,7 @@ func (c *Component) authenticated(next http.Handler) http.Handler {
 			c.refused(h.from.ip, otherBearer)
 			return
 		}
-		for _, n := range nodesAt(c.Nodes.All(), h.from.ip) {
-			c.peers.Saw(clusterauth.PeerOf(n), time.Now())
-		}
-		state := h.secure.ConnectionState()
+		state := secure.ConnectionState()
 		r.TLS = &state
 		next.ServeHTTP(w, r)
 	})
@@ -108,10 +107,7 @@ func (c *Component) client(ctx context.Context, dialer *net.Dialer) *clusterauth
 	return &clusterauth.Client{
 		Keys: &c.keys, Memory: &c.peers, Dial: dialer.DialContext, Headers: boundedhttp.MaxHeaderBytes,
 		Peer: func(ip netip.Addr) clusterauth.Peer {
-			if at := nodesAt(nodes, ip); len(at) == 1 {
-				return clusterauth.PeerOf(at[0])
-			}
-			return clusterauth.Peer{} // who of them answers there is not known
+			return clusterauth.PeerOf(nodesAt(nodes, ip)...)
 		},
 		Again: func(p clusterauth.Peer) {
 			const why = "it has booted, or its stamp says something else, since it was seen with TLS"

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -85,12 +86,11 @@ type origin struct {
 // half of a handshake, holds up nobody. It is no *net.TCPConn, of which the HTTP
 // server would use more than these methods, past the TLS.
 type trackedConn struct {
-	net.Conn
-	owner  *bounded
-	from   *origin
-	busy   atomic.Bool // it has sent a whole request, its body too, and waits for the answer
-	in     io.Reader   // nil before the first byte
-	secure *tls.Conn   // nil for none
+	net.Conn          // raw before the first byte; a *tls.Conn for TLS
+	raw      net.Conn // what anyone may close
+	owner    *bounded
+	from     *origin
+	busy     atomic.Bool // it has sent a whole request, its body too, and waits for the answer
 }
 
 // recordHandshake is the first byte of a TLS connection, and of no request.
@@ -98,19 +98,20 @@ const recordHandshake = 0x16
 
 // Read implements net.Conn.
 func (h *trackedConn) Read(p []byte) (int, error) {
-	if h.in == nil {
+	if h.Conn == h.raw {
 		var first [1]byte
-		if n, err := h.Conn.Read(first[:]); n == 0 {
+		if n, err := h.raw.Read(first[:]); n == 0 {
 			return 0, err
 		}
-		h.in = io.MultiReader(bytes.NewReader(first[:]), h.Conn)
+		h.Conn = &rejoined{h.raw, io.MultiReader(bytes.NewReader(first[:]), h.raw)}
 		if first[0] == recordHandshake {
-			h.secure = tls.Server(rejoined{h.Conn, h.in}, h.owner.tls)
-			h.in = h.secure
+			// To read TLS is to write too, also to who reads nothing.
+			_ = h.raw.SetWriteDeadline(time.Now().Add(requestTimeout)) // fails for a closed one alone
+			h.Conn = tls.Server(h.Conn, h.owner.tls)
 		}
 	}
-	n, err := h.in.Read(p)
-	if err != nil && h.secure != nil && !h.secure.ConnectionState().HandshakeComplete {
+	n, err := h.Conn.Read(p)
+	if secure, ok := h.Conn.(*tls.Conn); ok && err != nil && !secure.ConnectionState().HandshakeComplete {
 		h.owner.failed(h.from.ip, err)
 	}
 	return n, err
@@ -123,22 +124,14 @@ type rejoined struct {
 }
 
 // Read implements net.Conn.
-func (r rejoined) Read(p []byte) (int, error) { return r.all.Read(p) }
-
-// Write implements net.Conn.
-func (h *trackedConn) Write(p []byte) (int, error) {
-	if h.secure != nil {
-		return h.secure.Write(p)
-	}
-	return h.Conn.Write(p)
-}
+func (r *rejoined) Read(p []byte) (int, error) { return r.all.Read(p) }
 
 // CloseWrite is for the HTTP server: a refused request still gets its answer.
 func (h *trackedConn) CloseWrite() (err error) {
-	if h.secure != nil {
-		err = h.secure.CloseWrite()
+	if secure, ok := h.Conn.(*tls.Conn); ok {
+		err = secure.CloseWrite()
 	}
-	if tcp, ok := h.Conn.(*net.TCPConn); ok {
+	if tcp, ok := h.raw.(*net.TCPConn); ok {
 		err = errors.Join(err, tcp.CloseWrite())
 	}
 	return err
@@ -154,7 +147,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	if addr, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		ip = plain(addr.AddrPort().Addr())
 	}
-	h := &trackedConn{Conn: conn, owner: b}
+	h := &trackedConn{Conn: conn, raw: conn, owner: b}
 	if surplus := b.add(h, ip); surplus != nil {
 		_ = surplus.Close()
 		// A loop that only accepts would close connections before those who
@@ -227,7 +220,7 @@ func (b *bounded) evictable(may func(*trackedConn) bool) *trackedConn {
 // nothing, and hold up who closes; HTTP itself says where an answer ends.
 func (h *trackedConn) Close() error {
 	h.owner.remove(h)
-	return h.Conn.Close()
+	return h.raw.Close()
 }
 
 func (b *bounded) remove(h *trackedConn) {

@@ -167,7 +167,7 @@ func TestWhichPeersSpeakTLSOutlivesTheAgent(t *testing.T) {
 	}
 	d := boots()
 	// One who asks by TLS speaks it: one release of EVE does both.
-	if answer, _, err := secured(t, secondIP, d.at(firstIP), token, http.MethodGet, "/healthz", nil); err != nil || answer.Code != http.StatusOK {
+	if answer, _, err := secured(t, secondIP, d.at(firstIP), token, http.MethodPost, "/app/", nil); err != nil || answer.Code != http.StatusOK {
 		t.Fatalf("%v, %v", answer, err)
 	}
 	eventually(t, "it is not kept", func() bool {
@@ -214,20 +214,25 @@ func TestTwoNodesAskEachOtherWhileTheTokenChanges(t *testing.T) {
 	eventually(t, "with the new token they do not ask each other", func() bool { return bySecond() == "" && byFirst() == "" })
 }
 
-func TestAddressOfTwoNodesSaysNothingOfItsProtocol(t *testing.T) {
+func TestAnAddressOfTwoNodesPermitsNoPlainHTTPThatOneOfThemForbids(t *testing.T) {
 	c := asking(t, 0)
 	for _, n := range []types.Node{
 		{Name: "a", InternalIP: secondIP, Agent: &types.AgentStamp{}},
 		{Name: "b", InternalIP: secondIP, Agent: &types.AgentStamp{TLS: true}},
 		{Name: "c", InternalIP: "::ffff:" + strangerIP, BootID: "boot", Agent: &types.AgentStamp{TLS: true}},
+		{Name: "d", InternalIP: "127.12.34.3", Agent: &types.AgentStamp{}},
+		{Name: "e", InternalIP: "127.12.34.3"},
 	} {
 		_ = c.Nodes.(interface {
 			Publish(string, types.Node) error
 		}).Publish(n.Name, n)
 	}
 	peer := c.client(t.Context(), &net.Dialer{}).Peer
-	if got := peer(netip.MustParseAddr(secondIP)); got != (clusterauth.Peer{}) {
-		t.Errorf("of two Nodes: %+v", got)
+	if got := peer(netip.MustParseAddr(secondIP)); got != (clusterauth.Peer{Name: "b", Stamp: clusterauth.StampTLS}) {
+		t.Errorf("of two Nodes, one with TLS: %+v", got)
+	}
+	if got := peer(netip.MustParseAddr("127.12.34.3")); got != (clusterauth.Peer{}) {
+		t.Errorf("of two Nodes without: %+v", got)
 	}
 	if got := peer(netip.MustParseAddr(strangerIP)); got != (clusterauth.Peer{Name: "c", Boot: "boot", Stamp: clusterauth.StampTLS}) {
 		t.Errorf("of one: %+v", got)

@@ -15,6 +15,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
 
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -33,6 +34,7 @@ type device struct {
 	tls    bool // at is for TLS
 	log    *logtest.Hook
 	trail  operations
+	peers  *clusterauth.Memory
 	stop   func() // returns when Run has
 }
 
@@ -53,6 +55,7 @@ func bootOn(t *testing.T, port int, run string) *device {
 		Log: log, Pulse: &loop.Pulse{}, Operations: &d.trail, PeersFile: filepath.Join(run, "zedkube", "peers"), Status: &d.status, Nodes: &d.nodes, API: &d.api, Info: &d.info, Port: d.port,
 		TopicDirs: []string{run}, InstallLog: filepath.Join(run, "k3s-install.log"), ProversFile: filepath.Join(run, "zedkube", "all-prove"),
 	}
+	d.peers = &c.peers
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
@@ -398,6 +400,46 @@ func TestReportsByTLSNeedNoOtherProof(t *testing.T) {
 	if code, body := from(t, secondIP, to, http.MethodPost, "/app/", nil); code != http.StatusForbidden {
 		t.Errorf("without TLS and proof: %d %q", code, body)
 	}
+}
+
+// A command of ours may run on a node with EVE's zedkube from before TLS.
+func TestOnlyWhoAsksForReportsByTLSIsTakenForAServerWithTLS(t *testing.T) {
+	eve := types.Node{Name: "eve", InternalIP: "127.12.34.3", BootID: "boot"}
+	first, _ := pair(t, eve)
+	seen := func() bool { return first.peers.For(clusterauth.PeerOf(eve), time.Now().Add(time.Second)) > 0 }
+	for path := range (&Component{}).routes() {
+		if strings.Contains(path, "app") {
+			continue
+		}
+		if answer, _, err := secured(t, eve.InternalIP, first.at(firstIP), token, http.MethodGet, path, nil); err != nil || answer.Code == http.StatusUnauthorized || seen() {
+			t.Errorf("%s: %v, %v, seen: %v", path, answer.Code, err, seen())
+		}
+	}
+	if _, _, err := secured(t, eve.InternalIP, first.at(firstIP), token, http.MethodPost, "/app/", nil); err != nil || !seen() {
+		t.Errorf("who asks for a report: %v, seen: %v", err, seen())
+	}
+}
+
+// A head has a deadline to be read; to read TLS is to write as well.
+func TestAHandshakeEndsWithAClientThatReadsNothing(t *testing.T) {
+	hello := recordedHello(t)
+	synctest.Test(t, func(t *testing.T) {
+		var keys clusterauth.Keyring
+		if err := keys.Update(uuid.MustParse(clusterID), token, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		here, there := net.Pipe() // it has no buffer
+		defer there.Close()
+		go func() { _, _ = io.WriteString(there, hello) }()
+		h := &trackedConn{Conn: here, raw: here, owner: &bounded{tls: keys.ServerConfig(), failed: func(netip.Addr, error) {}}, from: &origin{}}
+		began := time.Now()
+		_ = h.SetReadDeadline(began.Add(requestTimeout)) // as the HTTP server does
+		end := time.AfterFunc(time.Hour, func() { _ = there.Close() })
+		defer end.Stop()
+		if _, err := h.Read(make([]byte, 1)); err == nil || time.Since(began) > requestTimeout {
+			t.Errorf("it ends after %s: %v", time.Since(began), err)
+		}
+	})
 }
 
 func TestTLSForAnHourCountsAsAFreshStamp(t *testing.T) {
