@@ -78,6 +78,9 @@ func Do(client *http.Client, r *http.Request, most int64) (Answer, error) {
 	if most > 0 {
 		a.Body, err = io.ReadAll(io.LimitReader(response.Body, most+1))
 	}
+	if err == nil { // by TLS a server hears of the end of the time, and may end its answer then: that is cut
+		err = r.Context().Err()
+	}
 	return a, err
 }
 

@@ -73,12 +73,7 @@ func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 	work.Wait()
 	readClock(&p, api, "the API server")
 	readClock(&p, status, "the status server")
-	switch {
-	case failed == nil && status.TLS:
-		p.Protocol = joinplan.ByTLS
-	case failed == nil:
-		p.Protocol = joinplan.ByHTTP
-	}
+	p.ByTLS, p.ByHTTP = failed == nil && status.TLS, failed == nil && !status.TLS
 	p.Heard = q.ears.Heard(ip)
 	return p
 }
@@ -210,9 +205,9 @@ const (
 
 // asker asks servers of the cluster, first of all whether this node may join.
 type asker struct {
-	client     *http.Client // of API servers
-	status     *http.Client // of status servers, each by its protocol
-	keys       *clusterauth.Keyring
+	client     *http.Client        // of API servers
+	status     *http.Client        // of status servers, each by its protocol
+	knows      *clusterauth.Client // what that one goes by
 	apiPort    int
 	statusPort int
 	patience   time.Duration
@@ -220,14 +215,15 @@ type asker struct {
 
 // newAsker knows of the servers what peer says, nil for nothing.
 func newAsker(from *net.Dialer, peer func(netip.Addr) clusterauth.Peer, apiPort, statusPort int) asker {
-	keys := &clusterauth.Keyring{}
-	status := &clusterauth.Client{Keys: keys, Memory: &clusterauth.Memory{}, Peer: peer, Dial: from.DialContext, Headers: maxExplanation}
-	return asker{client: joinClient(from), status: status.HTTP(), keys: keys, apiPort: apiPort, statusPort: statusPort, patience: joinPatience}
+	knows := &clusterauth.Client{Keys: &clusterauth.Keyring{}, Memory: &clusterauth.Memory{}, Peer: peer, Dial: from.DialContext, Headers: maxExplanation}
+	return asker{client: joinClient(from), status: knows.HTTP(), knows: knows, apiPort: apiPort, statusPort: statusPort, patience: joinPatience}
 }
 
 // take takes the token of a cluster as it is now. What cannot be used counts as none:
 // a server that speaks TLS is then reported as one that cannot be checked.
-func (q asker) take(cluster uuid.UUID, token string) { _ = q.keys.Update(cluster, token, time.Now()) }
+func (q asker) take(cluster uuid.UUID, token string) {
+	_ = q.knows.Keys.Update(cluster, token, time.Now())
+}
 
 // joinClient follows nobody elsewhere and asks no proxy: the answer has to
 // come from the server itself. Its certificate cannot be verified by a node
@@ -360,19 +356,21 @@ func failure(err error, of, who string, patience time.Duration) joinplan.Answer 
 // untrusted says what of the TLS of a status server is wrong; "" for nothing. The
 // certificate is looked at first: only a server that has ours is sent the bearer.
 func untrusted(err error) (reason, why string) {
-	var op *net.OpError
-	switch {
-	case errors.Is(err, clusterauth.ErrOtherToken):
-		return "OtherToken", "presents the certificate of another cluster token: it and this device have different tokens, or belong to different clusters"
-	case errors.Is(err, clusterauth.ErrOtherServer):
-		return "OtherServer", "presents a certificate that is not that of a status server: another program has the port"
-	case errors.Is(err, clusterauth.ErrOtherBearer):
-		return "OtherBearer", "has the certificate of the cluster token and refuses the bearer that belongs to it (401)"
-	case errors.Is(err, clusterauth.ErrNoToken):
-		return "NoToken", "speaks TLS, and no cluster token is known here to check it with: --token-file"
-	case errors.Is(err, clusterauth.ErrDowngrade):
-		return "Downgrade", "does not speak TLS now, and did before or does by its stamp: it is not asked by plain HTTP"
-	case errors.As(err, &op) && op.Op == "remote error": // an alert
+	for _, kind := range []struct {
+		is          error
+		reason, why string
+	}{
+		{clusterauth.ErrOtherToken, "OtherToken", "presents the certificate of another cluster token: it and this device have different tokens, or belong to different clusters"},
+		{clusterauth.ErrOtherServer, "OtherServer", "presents a certificate that is not that of a status server: another program has the port"},
+		{clusterauth.ErrOtherBearer, "OtherBearer", "has the certificate of the cluster token and refuses the bearer that belongs to it (401)"},
+		{clusterauth.ErrNoToken, "NoToken", "speaks TLS, and no cluster token is known here to check it with: --token-file"},
+		{clusterauth.ErrDowngrade, "Downgrade", "does not speak TLS now, and did before or does by its stamp: it is not asked by plain HTTP"},
+	} {
+		if errors.Is(err, kind.is) {
+			return kind.reason, kind.why
+		}
+	}
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "remote error" { // an alert
 		return "RefusesTLS", "refuses the TLS handshake: " + terminal.Clean(op.Err.Error())
 	}
 	return "", ""

@@ -238,6 +238,7 @@ func (l *joinLook) askPeers(ctx context.Context) {
 	ears := l.listen(ctx)
 	defer ears.Close()
 	q := newInquirer(l.facts.Own, l.peer, l.flags.apiPort, ears)
+	_ = q.knows.Memory.Read(l.paths.In(clusterauth.MemoryFile), time.Now()) // what the agent has seen
 	token := l.given.token
 	if token == "" && l.status != nil {
 		token = tokenFor(l.facts.Own.Cluster, *l.status)

@@ -91,9 +91,7 @@ func (f *joinFlags) read() (g joinGiven, err error) {
 func planJoin(c *cobra.Command, p device.Paths, f *joinFlags) error {
 	given, err := f.read()
 	if err == nil {
-		if given.token, err = readToken(f.tokenFile, c.InOrStdin()); err != nil {
-			err = terminal.ExitWith(terminal.ExitUsage, err)
-		}
+		given.token, err = readToken(c.Context(), f.tokenFile, c.InOrStdin())
 	}
 	if err != nil {
 		return err

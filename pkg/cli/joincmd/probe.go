@@ -47,7 +47,9 @@ func NewProbeCommand(*device.Options) *cobra.Command {
 
 // probe asks one server, within joinPatience in all. No answer but one by TLS counts.
 func probe(ctx context.Context, host, port string, stdin io.Reader) (string, error) {
-	token, err := readToken("-", stdin)
+	ctx, cancel := context.WithTimeout(ctx, joinPatience)
+	defer cancel()
+	token, err := readToken(ctx, "-", stdin)
 	if err != nil {
 		return "", err
 	}
@@ -55,11 +57,13 @@ func probe(ctx context.Context, host, port string, stdin io.Reader) (string, err
 	if err != nil || number == 0 {
 		return "", fmt.Errorf("port %q: want a number from 1 to 65535", port)
 	}
-	ctx, cancel := context.WithTimeout(ctx, joinPatience)
-	defer cancel()
-	ip, err := addressOf(ctx, host)
+	ip, err := netip.ParseAddr(host) // it is one mostly
 	if err != nil {
-		return "", err
+		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil || len(found) == 0 {
+			return "", fmt.Errorf("find host: %w", cmp.Or(err, errors.New("it has no address")))
+		}
+		ip = found[0].Unmap()
 	}
 	byTLS := func(netip.Addr) clusterauth.Peer { return clusterauth.Peer{Stamp: clusterauth.StampTLS} }
 	q := newAsker(reach.Dialer(netip.Addr{}), byTLS, 0, int(number))
@@ -75,17 +79,4 @@ func probe(ctx context.Context, host, port string, stdin io.Reader) (string, err
 		return "", errors.New(none.Why)
 	}
 	return strings.TrimSpace(body), nil
-}
-
-// addressOf is the address of a host, which is one mostly.
-func addressOf(ctx context.Context, host string) (netip.Addr, error) {
-	ip, err := netip.ParseAddr(host)
-	if err == nil {
-		return ip, nil
-	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil || len(found) == 0 {
-		return netip.Addr{}, fmt.Errorf("find host: %w", cmp.Or(err, errors.New("it has no address")))
-	}
-	return found[0].Unmap(), nil
 }

@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -395,12 +398,50 @@ func TestATokenIsReadFromAFileOrStdin(t *testing.T) {
 		{w.file + "-not", "x", "", "no such file"},
 		{filepath.Dir(w.file), "x", "", "read the cluster token"},
 	} {
-		got, err := readToken(row.file, strings.NewReader(row.stdin))
+		got, err := readToken(t.Context(), row.file, strings.NewReader(row.stdin))
 		if got != row.want || (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
 			t.Errorf("%+v: %q, %v", row, got, err)
 		}
 	}
-	if got, err := readToken(w.file, nil); err != nil || !strings.HasPrefix(got, "{") {
+	if got, err := readToken(t.Context(), w.file, nil); err != nil || !strings.HasPrefix(got, "{") {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestStdinThatDoesNotEndHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stdin, end := io.Pipe()
+		defer end.Close()
+		began := time.Now()
+		if _, err := probe(t.Context(), "127.0.0.1", "1", stdin); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != joinPatience {
+			t.Errorf("the probe, after %s: %v", time.Since(began), err)
+		}
+		for _, args := range [][]string{{"wait-join", "--token-file", "-"}, {"join", "plan", "--token-file", "-"}} {
+			ctx, interrupt := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, interrupt)
+			c := device.NewRoot(&device.Options{}, NewWaitJoinCommand, NewJoinCommand)
+			c.SetIn(stdin)
+			c.SetArgs(args)
+			if err := c.ExecuteContext(ctx); terminal.ExitCode(err) != terminal.ExitUsage || !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", args, err)
+			}
+		}
+	})
+}
+
+func TestAPlanKnowsWhichNodesTheAgentSawWithTLS(t *testing.T) {
+	ip := member(t, "127.47.8.31", names)
+	l := joinLook{paths: device.Options{Root: t.TempDir()}.Paths(), flags: joinFlags{noListen: true, apiPort: 1}, server: ip}
+	l.facts.Own.Cluster = ourCluster
+	file := l.paths.In(clusterauth.MemoryFile)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(`{"n1":{"boot":"b1"}}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for boot, want := range map[string]string{"b1": "StatusDowngrade", "b2": "MayJoin"} {
+		l.facts.Nodes = []types.Node{{Name: "n1", InternalIP: ip.String(), BootID: boot}}
+		l.askPeers(t.Context())
+		if got := l.facts.Peers[0].Status; got.Reason != want {
+			t.Errorf("%s: %+v", boot, got)
+		}
 	}
 }

@@ -46,7 +46,7 @@ func NewWaitJoinCommand(o *device.Options) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			t, err := parseTarget(server, cluster)
 			if err = cmp.Or(err, checkWait(interval, timeout)); err == nil {
-				t.token, err = readToken(tokenFile, c.InOrStdin())
+				t.token, err = readToken(c.Context(), tokenFile, c.InOrStdin())
 			}
 			if err != nil {
 				return terminal.ExitWith(terminal.ExitUsage, err)
@@ -108,14 +108,26 @@ const (
 
 // readToken reads the cluster token that is given; "" where none is. It never stands on
 // a command line, which every program on the machine can read.
-func readToken(file string, stdin io.Reader) (string, error) {
+func readToken(ctx context.Context, file string, stdin io.Reader) (string, error) {
 	var raw []byte
 	var err error
 	switch file {
 	case "":
 		return "", nil
 	case "-":
-		raw, err = io.ReadAll(io.LimitReader(stdin, maxToken+1))
+		var given []byte
+		read := make(chan error, 1)
+		go func() { // a read cannot be interrupted; it ends with the process
+			var err error
+			given, err = io.ReadAll(io.LimitReader(stdin, maxToken+1))
+			read <- err
+		}()
+		select {
+		case err = <-read:
+			raw = given
+		case <-ctx.Done():
+			err = fmt.Errorf("stdin has not ended: %w", ctx.Err())
+		}
 	default:
 		raw, err = safefile.Read(file, maxToken)
 	}
@@ -127,7 +139,7 @@ func readToken(file string, stdin io.Reader) (string, error) {
 		err = errors.New("there is none")
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the cluster token: %w", err)
+		return "", terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("read the cluster token: %w", err))
 	}
 	return token, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"io/fs"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -246,6 +247,8 @@ func TestPeers(t *testing.T) {
 		{"another certificate", judgePeers([]peerAnswer{fine, of("c", clusterauth.ErrOtherToken)}), Warn, "c: its certificate is of another cluster token"},
 		{"another bearer", judgePeers([]peerAnswer{of("c", clusterauth.ErrOtherBearer), fine}), Warn, "c: its certificate is ours, and it refuses our bearer"},
 		{"without TLS now", judgePeers([]peerAnswer{of("c", clusterauth.ErrDowngrade), of("d", clusterauth.ErrNoToken)}), Warn, "c: it does not speak TLS now"},
+		{"no token here", judgePeers([]peerAnswer{of("d", clusterauth.ErrNoToken)}), Warn, "d: it answers by TLS, and this device has no cluster token"},
+		{"no token there", judgePeers([]peerAnswer{fine, of("d", &net.OpError{Op: "remote error", Err: errOdd})}), Warn, "d: remote error"},
 	})
 }
 

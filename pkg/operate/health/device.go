@@ -309,7 +309,8 @@ type once[T any] struct {
 	v     T
 }
 
-// get waits for what the first one who asked has begun.
+// get waits for what the first one who asked has begun: a little longer than for ctx,
+// at whose end the look says what it knows.
 func (o *once[T]) get(ctx context.Context) (T, bool) {
 	o.first.Do(func() {
 		o.done = make(chan struct{})
@@ -318,10 +319,12 @@ func (o *once[T]) get(ctx context.Context) (T, bool) {
 			close(o.done)
 		}()
 	})
+	late := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(patience/8, func() { close(late) }) })()
 	select {
 	case <-o.done:
 		return o.v, true
-	case <-ctx.Done():
+	case <-late:
 		var none T
 		return none, false
 	}

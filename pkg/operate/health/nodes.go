@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -172,6 +173,8 @@ func judgePeers(peers []peerAnswer) types.Finding {
 	byTLS := 0
 	for _, p := range peers {
 		switch {
+		case errors.Is(p.err, clusterauth.ErrNoToken):
+			wrong = append(wrong, p.node+": it answers by TLS, and this device has no cluster token")
 		case isUntrusted(p.err):
 			wrong = append(wrong, fmt.Sprintf("%s: %v", p.node, p.err))
 		case p.err != nil:
@@ -192,10 +195,12 @@ func judgePeers(peers []peerAnswer) types.Finding {
 	return ok("Other nodes that answer by TLS: %d, by plain HTTP: %d.", byTLS, answered-byTLS)
 }
 
-// isUntrusted reports that a server answered and is not trusted, or does not trust.
+// isUntrusted reports that a server answered and is not trusted, or does not
+// trust; it ends TLS by an alert where it has no token.
 func isUntrusted(err error) bool {
-	return slices.ContainsFunc([]error{
-		clusterauth.ErrOtherToken, clusterauth.ErrOtherServer, clusterauth.ErrOtherBearer, clusterauth.ErrNoToken, clusterauth.ErrDowngrade,
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" || slices.ContainsFunc([]error{
+		clusterauth.ErrOtherToken, clusterauth.ErrOtherServer, clusterauth.ErrOtherBearer, clusterauth.ErrDowngrade,
 	}, func(kind error) bool { return errors.Is(err, kind) })
 }
 

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -140,4 +142,25 @@ func TestTheOwnStatusServerIsAskedAsAnyJoinerAsks(t *testing.T) {
 	if a := d.askStatus(t.Context(), "127.47.12.12/24"); a.plain.err != nil || a.secure.err == nil || strings.Contains(a.secure.err.Error(), "K10") {
 		t.Errorf("one without TLS: %+v, %+v", a.plain, a.secure)
 	}
+}
+
+func TestWhatIsKnownWhenTimeIsUpIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		nodes := once[int]{look: func(context.Context) int { time.Sleep(patience * 3 / 4); return 1 }}
+		peers := once[int]{look: func(ctx context.Context) int {
+			n, _ := nodes.get(ctx)
+			<-ctx.Done() // one is silent
+			return n + 1
+		}}
+		if got, known := peers.get(ctx); got != 2 || !known {
+			t.Errorf("%d, %v", got, known)
+		}
+		hangs := once[int]{look: func(context.Context) int { time.Sleep(time.Hour); return 1 }}
+		if _, known := hangs.get(ctx); known || ctx.Err() == nil {
+			t.Error("it is waited for")
+		}
+		time.Sleep(time.Hour)
+	})
 }

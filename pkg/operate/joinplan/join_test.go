@@ -92,10 +92,13 @@ func TestWhatIsInTheWayOfACandidate(t *testing.T) {
 		}), "cluster", Blocks, "server of cluster y"},
 		"a server with another token": {reach(func(p *Peer) {
 			p.Status = Answer{Reason: "StatusOtherToken", Why: "10.90.7.20 presents the certificate of another cluster token"}
-		}), "cluster", Blocks, "the certificate of another cluster token"},
+		}), "cluster", Blocks, "10.90.7.20 presents the certificate of another cluster token."},
+		"a server with TLS, and no token here": {reach(func(p *Peer) {
+			p.Status = Answer{Reason: "StatusNoToken", Why: "10.90.7.20 speaks TLS, and no token is known"}
+		}), "cluster", Unknown, "Whether it may join is not known: 10.90.7.20 speaks TLS"},
 		"a server that refuses the bearer":  {reach(func(p *Peer) { p.Status = Answer{Reason: "StatusOtherBearer", Why: "it refuses the bearer"} }), "cluster", Blocks, "it refuses the bearer"},
-		"a server that speaks TLS":          {reach(func(p *Peer) { p.Protocol = ByTLS }), "protocol", OK, "with the certificate of this cluster's token"},
-		"a server that speaks none":         {reach(func(p *Peer) { p.Protocol = ByHTTP }), "protocol", OK, "an EVE with cluster-status-probe, which asks by TLS alone, cannot join"},
+		"a server that speaks TLS":          {reach(func(p *Peer) { p.ByTLS = true }), "protocol", OK, "with the certificate of this cluster's token"},
+		"a server that speaks none":         {reach(func(p *Peer) { p.ByHTTP = true }), "protocol", OK, "an EVE with cluster-status-probe, which asks by TLS alone, cannot join"},
 		"a clock before all certificates":   {func(f *Facts) { f.Now = time.Date(2025, 12, 31, 23, 59, 59, 0, time.UTC) }, "clock", Blocks, "shows 2025-12-31, and the certificate of the status servers is valid from 2026-01-01"},
 		"a server that waits":               {reach(func(p *Peer) { p.Status = Answer{Reason: "NotYet", Why: "no etcd yet"} }), "cluster", Warn, "no etcd yet"},
 		"a server that is away":             {reach(func(p *Peer) { p.Status = Answer{Reason: "StatusSilent", Why: "it is silent"} }), "cluster", Blocks, "it is silent"},
@@ -243,7 +246,7 @@ func TestAMemberSaysWhetherThereIsRoomAndWhetherTheCandidateFits(t *testing.T) {
 			f.Peers[0].Status = Answer{Reason: "StatusOtherToken", Why: "its certificate is another"}
 		}, "cluster", Blocks, "It is not of this cluster: its certificate is another."},
 		"it refuses the bearer": {func(f *Facts) { f.Peers[0].Status = Answer{Reason: "StatusOtherBearer", Why: "it refuses the bearer"} }, "cluster", Unknown, "it refuses the bearer"},
-		"it answers by TLS":     {func(f *Facts) { f.Peers[0].Protocol = ByTLS }, "protocol", OK, "answers by TLS"},
+		"it answers by TLS":     {func(f *Facts) { f.Peers[0].ByTLS = true }, "protocol", OK, "answers by TLS"},
 		"it is silent":          {func(f *Facts) { f.Peers[0].Tries = all(types.ReachSilent) }, "ports", Blocks, "does not answer from here"},
 		"it is too old":         {func(f *Facts) { f.Own.Kubernetes = "v1.30.0" }, "version", Blocks, "too far apart"},
 		"the API is silent":     {func(f *Facts) { f.Nodes, f.NoNodes = nil, "it is hung." }, "room", Unknown, "it is hung."},

@@ -149,7 +149,7 @@ type Peer struct {
 	NoTLS   []int             // ports that are open and speak no TLS
 	Status  Answer            // whether a node of our cluster may join through it
 
-	Protocol string // by which its status server answered, ByTLS or ByHTTP; "" where it did not
+	ByTLS, ByHTTP bool // how its status server answered; neither where it did not. Authenticated is the first alone
 
 	Node       string // its name, as its status server says; "" for unknown
 	Kubernetes string // its version, of the same; "" for unknown
@@ -159,12 +159,6 @@ type Peer struct {
 	Heard   []int // ports of ours at which it came by
 	Clocks  []Clock
 }
-
-// The protocols of status servers. Authenticated is the first alone.
-const (
-	ByTLS  = "TLS"
-	ByHTTP = "plain HTTP"
-)
 
 // Answer is what became of the question that a joining node asks.
 type Answer struct {
@@ -317,6 +311,10 @@ func (f Facts) cluster(all *findings, p Peer) {
 		all.add("cluster", Unknown, "name it: --cluster UUID", "It is not known which cluster to look for at %s.", p.Address)
 	case p.Status.Reason == "OtherCluster":
 		all.add("cluster", Blocks, "correct the cluster or the join server of one of the two at the controller", "%s.", upper(p.Status.Why))
+	case p.Status.Reason == "StatusOtherToken":
+		all.add("cluster", Blocks, "correct the cluster of one of the two at the controller, or wait until both have received the new token", "%s.", upper(p.Status.Why))
+	case p.Status.Reason == "StatusNoToken":
+		all.add("cluster", Unknown, "name a file with the token: --token-file", "Whether it may join is not known: %s.", p.Status.Why)
 	case p.Status.Reason == "NotYet":
 		all.add("cluster", Warn, "wait: zedkube wait-join", "It must wait: %s.", p.Status.Why)
 	default:

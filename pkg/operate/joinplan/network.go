@@ -225,10 +225,10 @@ func portOf(o Own) (types.NetworkPortStatus, bool) {
 // protocol is by which protocol the status server of a peer answers, whose joiner asks
 // by the one that its EVE knows.
 func (f Facts) protocol(all *findings, p Peer) {
-	switch p.Protocol {
-	case ByTLS:
+	switch {
+	case p.ByTLS:
 		all.add("protocol", OK, "", "The status server of %s answers by TLS, with the certificate of this cluster's token.", p.Address)
-	case ByHTTP:
+	case p.ByHTTP:
 		all.add("protocol", OK, "", "The status server of %s answers by plain HTTP: an EVE with cluster-status-probe, which asks by TLS alone, cannot join through it.", p.Address)
 	}
 }
