@@ -113,6 +113,35 @@ type K3sVersionStatus struct {
 	Since   time.Time // when Wanted began to be held
 }
 
+// K3sOverrideStatus says what became of the setting k3s.config.override on this
+// node, under key "global" of a topic of zedkube's own (docs/wire.md,
+// "K3sOverrideStatus"). It has nothing of the setting's text, which may have secrets.
+type K3sOverrideStatus struct {
+	Sum      string           // SHA-256 of what the setting decodes to; "" where it cannot be decoded
+	Accepted bool             // it is written to the override file
+	InForce  string           // SHA-256 of the override file; "" for none, or while it is not known
+	Refused  K3sOverrideNotes // why it is not accepted
+	Warnings K3sOverrideNotes // what is probably a mistake
+	Since    time.Time        // when Sum and Refused began to be so
+}
+
+// K3sOverrideNote says something of an option.
+type K3sOverrideNote struct {
+	Option string // "token", "kubelet-arg: root-dir", "line 3"; "" for the whole file
+	Why    string // part of a sentence
+}
+
+// K3sOverrideNotes are parts of one sentence.
+type K3sOverrideNotes []K3sOverrideNote
+
+func (list K3sOverrideNotes) String() string {
+	texts := make([]string, len(list))
+	for i, n := range list {
+		texts[i] = strings.TrimPrefix(n.Option+": "+n.Why, ": ")
+	}
+	return strings.Join(texts, "; ")
+}
+
 // K3sReleaseRequest is an operator's wish that this node take the version of
 // k3s that the setting asks for, under key "global" of zedkube-cli. It lasts
 // until the next boot.

@@ -52,6 +52,7 @@ var topics = []topic{
 	{value: &WithoutCluster{}},
 	{value: &ClusterLeaveRequest{}},
 	{value: &K3sVersionStatus{}},
+	{value: &K3sOverrideStatus{}},
 	{value: &K3sReleaseRequest{}},
 	{value: &ClusterMembers{}},
 	{value: &KnownNode{}},

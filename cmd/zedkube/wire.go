@@ -117,6 +117,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	updateStatus := pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent())
 	kubeConfig := pubsub.NewPublication[types.KubeConfig](bus, device.Self, pubsub.Persistent())
 	k3sVersion := pubsub.NewPublication[types.K3sVersionStatus](bus, device.Self)
+	k3sOverride := pubsub.NewPublication[types.K3sOverrideStatus](bus, device.Self)
 	cipherBlocks := pubsub.NewPublication[types.CipherBlockStatus](bus, device.Self)
 	cipherMetrics := pubsub.NewPublication[types.CipherMetrics](bus, device.Self)
 	appNetworks := pubsub.NewPublication[types.AppNetworkConfig](bus, device.Self)
@@ -236,7 +237,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Settings: settings, Release: k3sRelease, Membership: memberOf, Info: info, Nodes: kube.Nodes, BootID: p.Boot,
 			OverrideFile: p.In(k3sconfig.DefaultOverrideFile), Binary: p.In(k3sconfig.DefaultBinary),
 			PID: p.In(k3sprocess.DefaultPID), Proc: p.Proc, Operations: record,
-			KubeConfig: kubeConfig, Status: k3sVersion,
+			KubeConfig: kubeConfig, Status: k3sVersion, Override: k3sOverride,
 		},
 		"statusserver": &statusserver.Component{
 			Log: as("statusserver"), Pulse: pulses["statusserver"],

@@ -75,6 +75,7 @@ var foreign = []struct {
 	{"k8s.io/apimachinery/pkg/util/json", []string{"pkg/cli/*", "kubeapi", "kubeapi/*", "test"}, "it reads numbers as those expressions take them; it is text, and reaches no API server"},
 	{"k8s.io/", []string{"kubeapi", "kubeapi/*", "test"}, "only kubeapi knows Kubernetes"},
 	{"sigs.k8s.io/yaml", []string{"pkg/cli/*", "kubeapi", "pkg/base/redact", "pkg/cluster/k3sconfig", "test"}, "commands print YAML, and the configuration of k3s is YAML; components read and write JSON"},
+	{"go.yaml.in/yaml/", []string{"pkg/cluster/k3sconfig", "test"}, "the configuration of k3s is read without expanding its aliases; elsewhere sigs.k8s.io/yaml does"},
 	{"kubevirt.io/", []string{"kubeapi", "kubeapi/*", "test"}, "only kubeapi knows KubeVirt"},
 	{"github.com/longhorn/", []string{"kubeapi", "kubeapi/*", "test"}, "only kubeapi knows Longhorn"},
 	{"github.com/lf-edge/eve-api/", []string{"pkg/base/cipher", "pkg/report/evereport", "test"}, "only these libraries know the controller's messages"},

@@ -99,15 +99,16 @@ func (k *Keeper) End() bool { return k.work.EndWithin(patience) }
 
 // State is what a decision may have to know of a Keeper.
 type State struct {
-	Kept  Desired   // of the last look; it leaves alone before the first
-	At    time.Time // when that ended
-	Busy  bool      // there is work under way
-	Since time.Time // when that began
+	Kept   Desired   // of the last look; it leaves alone before the first
+	Stands bool      // the file was so after it
+	At     time.Time // when that ended
+	Busy   bool      // there is work under way
+	Since  time.Time // when that began
 }
 
 // State returns what is known now.
 func (k *Keeper) State() State {
-	return State{Kept: k.last.Desired, At: k.lastAt, Busy: k.work.Busy(), Since: k.began}
+	return State{Kept: k.last.Desired, Stands: k.last.Desired.Do != Leave && k.last.Stands(k.last.Desired), At: k.lastAt, Busy: k.work.Busy(), Since: k.began}
 }
 
 // Due is how long after now the next look should be: none for another wish

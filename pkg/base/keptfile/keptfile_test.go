@@ -48,7 +48,7 @@ func TestADiskThatHangsHoldsUpNobody(t *testing.T) {
 		if _, is, ok := k.Collect(time.Now()); !ok || !is.Stands(there) {
 			t.Errorf("%+v came of it, %v", is, ok)
 		}
-		if diff := cmp.Diff(State{Kept: there, At: time.Now()}, k.State()); diff != "" {
+		if diff := cmp.Diff(State{Kept: there, Stands: true, At: time.Now()}, k.State()); diff != "" {
 			t.Error("want -, got +\n" + diff)
 		}
 	})

@@ -260,12 +260,13 @@ func (l *joinLook) askPeers(ctx context.Context) {
 
 // peer is what the Node at an address says of its status server, where it is known.
 func (l *joinLook) peer(ip netip.Addr) clusterauth.Peer {
+	var there []types.Node
 	for _, n := range l.facts.Nodes {
 		if n.InternalIP == ip.String() {
-			return clusterauth.PeerOf(n)
+			there = append(there, n)
 		}
 	}
-	return clusterauth.Peer{}
+	return clusterauth.PeerOf(there...)
 }
 
 // listen opens the ports that a candidate will serve.

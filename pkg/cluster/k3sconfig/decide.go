@@ -1,26 +1,17 @@
 package k3sconfig
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/zedkube/zedkube/pkg/base/keptfile"
 	"github.com/zedkube/zedkube/types"
 )
 
-const (
-	// maxOverride bounds the override file. A topic's value has at most 64 KiB
-	// on the socket, so that only a file can bring more.
-	maxOverride = 1 << 20
-	// patience is how long the disk may take for one look at a small file.
-	patience = 30 * time.Second
-)
+// patience is how long the disk may take for one look at a small file.
+const patience = 30 * time.Second
 
 // facts is everything decide may look at.
 type facts struct {
@@ -32,6 +23,10 @@ type facts struct {
 	release   types.K3sReleaseRequest
 	node      node
 	file      keptfile.State
+
+	override       override // of settings
+	overrideStatus types.K3sOverrideStatus
+	former         override // read where the override is refused, until a file is kept
 }
 
 // action is everything decide may ask for.
@@ -39,9 +34,13 @@ type action struct {
 	publish *types.KubeConfig
 	status  *types.K3sVersionStatus
 	keep    *keptfile.Desired // make the file so
-	again   time.Duration     // when to look again, at the latest
-	stuck   bool              // the disk does not answer
-	refused string            // which settings are refused, and why
+
+	override   *types.K3sOverrideStatus
+	noOverride bool // there is no such setting: unpublish its status
+
+	again   time.Duration // when to look again, at the latest
+	stuck   bool          // the disk does not answer
+	refused string        // which settings are refused, and why
 }
 
 // decide says what to publish and what the file should be, from facts alone.
@@ -53,11 +52,18 @@ func decide(f facts) action {
 	want := f.file.Kept
 	config, status, err := kubeConfig(f)
 	if f.heard {
-		w, err2 := override(f.settings)
-		if err2 == nil {
-			want = w
+		switch {
+		case len(f.override.refused) == 0:
+			want = f.override.want
+		case want.Do == keptfile.Leave: // the last good one is that of a former run
+			want = f.former.want
 		}
-		err = errors.Join(err, err2)
+		err = errors.Join(err, f.override.err())
+		if s, is := overrideStatus(f); is {
+			a.override = &s
+		} else {
+			a.noOverride = true
+		}
 	}
 	a.refused = errorText(err)
 	if f.node.known && (f.heard || config != f.published) {
@@ -99,56 +105,6 @@ func names(list, word string) bool {
 		}
 	}
 	return false
-}
-
-// override is what the file should be. The setting is standard base64; line
-// breaks and blanks in it, as tools put them there, and missing padding do not
-// matter.
-func override(m types.ConfigItemValueMap) (keptfile.Desired, error) {
-	encoded, err := text(m, types.SettingK3sOverride)
-	if err != nil {
-		return keptfile.Desired{}, err
-	}
-	const longest = 2 * maxOverride // base64 is a third longer, with line breaks a bit more
-	if len(encoded) > longest {
-		return keptfile.Desired{}, tooLong()
-	}
-	encoded = strings.Join(strings.Fields(encoded), "")
-	if encoded == "" {
-		return keptfile.Desired{Do: keptfile.Remove}, nil
-	}
-	encoding := base64.StdEncoding
-	if !strings.HasSuffix(encoded, "=") {
-		encoding = base64.RawStdEncoding
-	}
-	content, err := encoding.DecodeString(encoded)
-	switch {
-	case err != nil:
-		return keptfile.Desired{}, fmt.Errorf("decode %s: %w", types.SettingK3sOverride, err)
-	case len(content) > maxOverride:
-		return keptfile.Desired{}, tooLong()
-	}
-	// k3s does not start with a file that it cannot read: nor does any server of
-	// the cluster, for it goes to all of them.
-	var values map[string]any
-	if err := yaml.Unmarshal(content, &values); err != nil {
-		return keptfile.Desired{}, fmt.Errorf("%s is not a YAML mapping: %w", types.SettingK3sOverride, redacted(err))
-	}
-	return keptfile.Desired{Do: keptfile.Write, Content: string(content)}, nil
-}
-
-// redacted is an error of YAML without what stands in the file.
-func redacted(err error) error {
-	if line := yamlLine.FindString(err.Error()); line != "" {
-		return errors.New(line)
-	}
-	return errors.New("it cannot be read")
-}
-
-var yamlLine = regexp.MustCompile(`\bline \d+\b`)
-
-func tooLong() error {
-	return fmt.Errorf("%s is longer than %d bytes", types.SettingK3sOverride, maxOverride)
 }
 
 // text is a setting of type string, "" where it is missing. An item without a

@@ -31,6 +31,12 @@ func kube(version string, onBoot bool) types.KubeConfig {
 	return types.KubeConfig{K3sVersion: version, VmiDescheduleEvents: types.VmiDescheduleEvents{OnBoot: onBoot}}
 }
 
+// decided decides from facts with the override read, as look does.
+func decided(f facts) action {
+	f.override = readOverride(f.settings)
+	return decide(f)
+}
+
 func TestWhatTheKubeContainerIsTold(t *testing.T) {
 	old := kube("v1.30.0+k3s1", true)
 	noText := settings("v1.32.1+k3s1", "", "")
@@ -57,10 +63,10 @@ func TestWhatTheKubeContainerIsTold(t *testing.T) {
 		"nor does a command":                              {settings("v1;reboot", "", ""), kube("v1.30.0+k3s1", false), `k3s.version is "v1;reboot": it is not a version such as v1.34.2+k3s1`},
 		"a huge one is told by its beginning":             {settings(strings.Repeat("9", 1<<20), "boot", ""), kube("v1.30.0+k3s1", true), `k3s.version is "` + strings.Repeat("9", 64) + `...": it is not a version such as v1.34.2+k3s1`},
 		"a number is no version":                          {noText, kube("v1.30.0+k3s1", false), "k3s.version is not a string but of type Int"},
-		"a bad override leaves the rest alone":            {settings("v1.32.1+k3s1", "", "?"), kube("v1.32.1+k3s1", false), "decode k3s.config.override: illegal base64 data at input byte 0"},
-		"all that is bad is told in one line":             {settings("\x01", "", "?"), kube("v1.30.0+k3s1", false), `k3s.version is "\x01": it is not a version such as v1.34.2+k3s1; decode k3s.config.override: illegal base64 data at input byte 0`},
+		"a bad override leaves the rest alone":            {settings("v1.32.1+k3s1", "", "?"), kube("v1.32.1+k3s1", false), "k3s.config.override is refused: it is not base64: illegal base64 data at input byte 0"},
+		"all that is bad is told in one line":             {settings("\x01", "", "?"), kube("v1.30.0+k3s1", false), `k3s.version is "\x01": it is not a version such as v1.34.2+k3s1; k3s.config.override is refused: it is not base64: illegal base64 data at input byte 0`},
 	} {
-		a := decide(facts{now: now, heard: true, settings: row.settings, published: old, node: node{known: true}})
+		a := decided(facts{now: now, heard: true, settings: row.settings, published: old, node: node{known: true}})
 		if a.publish == nil {
 			t.Errorf("%s: nothing is published", name)
 			continue
@@ -91,20 +97,20 @@ func TestWhatTheOverrideFileShouldBe(t *testing.T) {
 		"missing padding does not matter":     {strings.TrimRight(std, "="), there(yaml), ""},
 		"no setting, no file":                 {"", gone, ""},
 		"blanks are no setting":               {" \n", gone, ""},
-		"what is no base64 changes nothing":   {"max-pods: 42", nil, "decode k3s.config.override: illegal base64 data at input byte 3"},
-		"nor does too much padding":           {"YQ===", nil, "decode k3s.config.override: illegal base64 data at input byte 4"},
-		"nor does half a setting":             {"YWJjZ", nil, "decode k3s.config.override: illegal base64 data at input byte 4"},
-		"nor does base64 of another alphabet": {"_-_-", nil, "decode k3s.config.override: illegal base64 data at input byte 0"},
-		"bytes that are no YAML":              {base64.StdEncoding.EncodeToString([]byte{0, 0xff}), nil, "k3s.config.override is not a YAML mapping: it cannot be read"},
-		"half a line of YAML":                 {encoded("a: b\nsecret: [\n"), nil, "k3s.config.override is not a YAML mapping: line 2"},
-		"a list is no configuration":          {encoded("- a\n- b\n"), nil, "k3s.config.override is not a YAML mapping: it cannot be read"},
-		"nor is a word":                       {encoded("secret"), nil, "k3s.config.override is not a YAML mapping: it cannot be read"},
+		"what is no base64 changes nothing":   {"max-pods: 42", nil, "k3s.config.override is refused: it is not base64: illegal base64 data at input byte 3"},
+		"nor does too much padding":           {"YQ===", nil, "k3s.config.override is refused: it is not base64: illegal base64 data at input byte 4"},
+		"nor does half a setting":             {"YWJjZ", nil, "k3s.config.override is refused: it is not base64: illegal base64 data at input byte 4"},
+		"nor does base64 of another alphabet": {"_-_-", nil, "k3s.config.override is refused: it is not base64: illegal base64 data at input byte 0"},
+		"bytes that are no YAML":              {base64.StdEncoding.EncodeToString([]byte{0, 0xff}), nil, "k3s.config.override is refused: it is not YAML"},
+		"half a line of YAML":                 {encoded("a: b\nsecret: [\n"), nil, "k3s.config.override is refused: line 2: it is not YAML"},
+		"a list is no configuration":          {encoded("- a\n- b\n"), nil, "k3s.config.override is refused: it is not a YAML mapping of options to values"},
+		"nor is a word":                       {encoded("secret"), nil, "k3s.config.override is refused: it is not a YAML mapping of options to values"},
 		"a comment alone is one":              {encoded("# restart 3\n"), there("# restart 3\n"), ""},
 		"the longest file":                    {full, there(strings.Repeat("#", maxOverride)), ""},
-		"one byte more":                       {base64.StdEncoding.EncodeToString([]byte(strings.Repeat("#", maxOverride+1))), nil, "k3s.config.override is longer than 1048576 bytes"},
-		"a huge setting is not even decoded":  {strings.Repeat("A", 64<<20), nil, "k3s.config.override is longer than 1048576 bytes"},
+		"one byte more":                       {base64.StdEncoding.EncodeToString([]byte(strings.Repeat("#", maxOverride+1))), nil, "k3s.config.override is refused: it is longer than 65536 bytes"},
+		"a huge setting is not even decoded":  {strings.Repeat("A", 64<<20), nil, "k3s.config.override is refused: it is longer than 65536 bytes"},
 	} {
-		a := decide(facts{now: now, heard: true, settings: settings("", "", row.setting)})
+		a := decided(facts{now: now, heard: true, settings: settings("", "", row.setting)})
 		if d := cmp.Diff(row.want, a.keep); d != "" {
 			t.Errorf("%s: want -, got +\n%s", name, d)
 		}
@@ -166,7 +172,7 @@ func TestWhenTheOverrideFileIsLookedAt(t *testing.T) {
 		if row.again == 0 {
 			row.again = period
 		}
-		a := decide(row.f)
+		a := decided(row.f)
 		if d := cmp.Diff(row.keep, a.keep); d != "" {
 			t.Errorf("%s: want -, got +\n%s", name, d)
 		}
@@ -183,7 +189,7 @@ func FuzzSettings(f *testing.F) {
 	f.Add("v1.32.1+k3s1", "boot", "YTogYg==")
 	f.Add("\x00", ",, boot", "YQ =\n=")
 	f.Fuzz(func(t *testing.T, version, events, override string) {
-		a := decide(facts{now: now, heard: true, settings: settings(version, events, override), published: kube("old", false), node: node{known: true}})
+		a := decided(facts{now: now, heard: true, settings: settings(version, events, override), published: kube("old", false), node: node{known: true}})
 		if v := a.publish.K3sVersion; len(v) > 64 || v != strings.TrimSpace(version) && v != "old" {
 			t.Errorf("version %q became %q", version, v)
 		}

@@ -3,14 +3,16 @@
 // In a cluster the version stays at what runs until an operator releases another.
 //
 //	reads:  ConfigItemValueMap, ClusterMembership, EdgeNodeInfo, nodes, K3sReleaseRequest, the k3s binary
-//	writes: KubeConfig, K3sVersionStatus
+//	writes: KubeConfig, K3sVersionStatus, K3sOverrideStatus
 //	acts:   keeps the override file
 package k3sconfig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -46,9 +48,14 @@ type Component struct {
 	Proc         string // /proc
 	KubeConfig   pubsub.Writer[types.KubeConfig]
 	Status       pubsub.Writer[types.K3sVersionStatus]
+	Override     pubsub.Writer[types.K3sOverrideStatus]
 	Operations   types.OperationLog
 
 	file     keptfile.Keeper
+	override override
+	former   override
+	reading  loop.Call[override]
+	readAt   time.Time
 	looking  loop.Call[binary]
 	lookedAt time.Time
 	binary   binary
@@ -59,7 +66,7 @@ type Component struct {
 // ended, or when the disk does not let it end.
 func (c *Component) Run(ctx context.Context) {
 	defer c.closeFile()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Settings, c.Release, c.Membership, c.Info, &c.file, &c.looking)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Settings, c.Release, c.Membership, c.Info, &c.file, &c.looking, &c.reading)
 }
 
 // Step looks, decides and acts once.
@@ -76,7 +83,26 @@ func (c *Component) look(ctx context.Context) facts {
 	f.status, _ = c.Status.Get(types.Global)
 	f.release, _ = c.Release.Get(types.Global)
 	f.node = c.lookNode(ctx, f.now)
+	if item := f.settings.GlobalSettings[types.SettingK3sOverride]; !c.override.read || item != c.override.setting {
+		c.override = readOverride(f.settings) // once for each setting: it is parsed
+	}
+	f.override = c.override
+	f.overrideStatus, _ = c.Override.Get(types.Global)
+	f.former = c.lookFormer(ctx, f)
 	return f
+}
+
+// lookFormer reads the override file that a former run left, for as long as nothing else
+// is known to be good. It may not be mounted yet.
+func (c *Component) lookFormer(ctx context.Context, f facts) override {
+	if is, ok := c.reading.Take(); ok {
+		c.former = is
+	}
+	if f.heard && len(f.override.refused) > 0 && f.file.Kept.Do == keptfile.Leave && f.now.Sub(c.readAt) >= period {
+		c.readAt = f.now
+		c.reading.Begin(ctx, readFor, func(context.Context) override { return readFormer(c.OverrideFile) })
+	}
+	return c.former
 }
 
 // lookNode is what is known of the k3s that runs here. The Node of a former boot
@@ -123,6 +149,12 @@ func (c *Component) apply(ctx context.Context, a action) error {
 			}).Info("settings of k3s published")
 		}
 	}
+	switch {
+	case a.override != nil:
+		errs = append(errs, c.tellOverride(ctx, *a.override))
+	case a.noOverride:
+		errs = append(errs, c.Override.Unpublish(types.Global))
+	}
 	if a.keep != nil {
 		c.file.Begin(ctx, keptfile.File{Path: c.OverrideFile, Name: "override file of k3s"}, *a.keep)
 	}
@@ -149,6 +181,20 @@ func (c *Component) tell(ctx context.Context, s types.K3sVersionStatus) error {
 	return nil
 }
 
+// tellOverride publishes what became of the override. That it is refused is
+// recorded; that it is accepted shows when its file is written.
+func (c *Component) tellOverride(ctx context.Context, s types.K3sOverrideStatus) error {
+	old, _ := c.Override.Get(types.Global)
+	if err := c.Override.Publish(types.Global, s); err != nil {
+		return fmt.Errorf("publish what became of the override of k3s: %w", err)
+	}
+	if !s.Accepted && (old.Sum != s.Sum || !slices.Equal(old.Refused, s.Refused)) {
+		why := fmt.Sprintf("SHA-256 %s: %v", cmp.Or(s.Sum, "unknown"), c.override.err())
+		types.Did(types.Because(ctx, types.SettingK3sOverride, why), c.Operations, "refuse k3s override", "setting/"+types.SettingK3sOverride, nil)
+	}
+	return nil
+}
+
 // logRefused logs which settings are refused when that changes.
 func (c *Component) logRefused(refused string) {
 	switch {
@@ -167,7 +213,11 @@ func (c *Component) collect(ctx context.Context, now time.Time) {
 	if !ok {
 		return
 	}
-	ctx = types.Because(ctx, types.SettingK3sOverride, "the setting says so")
+	why := "the setting is empty"
+	if is.Desired.Do == keptfile.Write {
+		why = "the setting has SHA-256 " + sumOf([]byte(is.Desired.Content))
+	}
+	ctx = types.Because(ctx, types.SettingK3sOverride, why)
 	if op := is.Act(); op != "" {
 		types.Did(ctx, c.Operations, op, "file/"+c.OverrideFile, is.Err)
 	}
@@ -184,10 +234,11 @@ func (c *Component) collect(ctx context.Context, now time.Time) {
 	}
 }
 
-// closeFile waits for the work on the file. A look into the binary that hangs is
-// left behind: it only reads.
+// closeFile waits for the work on the file. A look into the binary or the former
+// file that hangs is left behind: it only reads.
 func (c *Component) closeFile() {
 	c.looking.Cancel()
+	c.reading.Cancel()
 	if !c.file.End() {
 		c.Log.WithField("file", c.OverrideFile).Error("override file of k3s: the disk does not answer, stopping without it")
 	}

@@ -147,6 +147,8 @@ func (s *story) later() {
 func (s *story) Begin(o types.Operation) func(types.OperationOutcome, error) {
 	if !strings.HasPrefix(o.Target, "file/") {
 		s.did = append(s.did, o)
+	} else {
+		s.wrote = append(s.wrote, o)
 	}
 	return func(types.OperationOutcome, error) {}
 }

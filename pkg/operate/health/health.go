@@ -33,6 +33,7 @@ const (
 	anchorLonghorn = "Longhorn's settings"
 	anchorApps     = "Applications"
 	anchorMounts   = "Volumes that are not mounted"
+	anchorOverride = "The settings of k3s"
 	anchorOutside  = "Certificates and outside changes"
 	anchorFiles    = "Files that cannot be read, full disks"
 )
@@ -97,6 +98,7 @@ func rules() []rule {
 		{"AppWaits", anchorApps, findAppWaits},
 		{"AppRestarts", anchorApps, findAppRestarts},
 	}, conditionRules(), []rule{
+		{"K3sOverride", anchorOverride, findK3sOverride},
 		{"DiskFull", anchorFiles, findDiskFull},
 		{"Unreadable", anchorFiles, findUnreadable},
 	})

@@ -165,7 +165,7 @@ type peerAnswer struct {
 }
 
 func (d *Device) askPeers(ctx context.Context, nodes []overview.ClusterNode) (peers []peerAnswer) {
-	known, ips := map[netip.Addr]clusterauth.Peer{}, []netip.Addr{}
+	known, ips := map[netip.Addr][]types.Node{}, []netip.Addr{}
 	for _, n := range nodes {
 		ip, err := netip.ParseAddr(n.Address)
 		if n.Own || err != nil || len(peers) == maxPeers {
@@ -175,10 +175,10 @@ func (d *Device) askPeers(ctx context.Context, nodes []overview.ClusterNode) (pe
 		if n.Agent != "" {
 			row.Agent = &types.AgentStamp{TLS: n.StatusTLS}
 		}
-		known[ip.Unmap()] = clusterauth.PeerOf(row)
+		known[ip.Unmap()] = append(known[ip.Unmap()], row)
 		peers, ips = append(peers, peerAnswer{node: n.Name}), append(ips, ip)
 	}
-	client := d.statusClient(func(ip netip.Addr) clusterauth.Peer { return known[ip] })
+	client := d.statusClient(func(ip netip.Addr) clusterauth.Peer { return clusterauth.PeerOf(known[ip]...) })
 	var wait sync.WaitGroup
 	for i, ip := range ips {
 		wait.Go(func() { peers[i].answered = ask(ctx, client, statusURL(ip)+"/healthz", "") })

@@ -143,6 +143,26 @@ func findLonghornSetting(o seen, tell func(types.Finding)) {
 	}
 }
 
+func findK3sOverride(o seen, tell func(types.Finding)) {
+	s := o.Override
+	if s == nil {
+		return
+	}
+	what, notes := "is refused, and k3s goes on with the last one that was accepted", s.Refused
+	switch {
+	case s.Accepted:
+		what, notes = "is accepted, and probably has a mistake", s.Warnings
+	case s.InForce == "":
+		what = "is refused, and k3s goes on without one"
+	case s.InForce == s.Sum:
+		what = "is refused; k3s goes on with it all the same, since it was in force before it was checked"
+	}
+	if len(notes) > 0 {
+		tell(warn("Change the setting at the controller. Every reason is in: zedkube topics zedkube/K3sOverrideStatus/global",
+			"The setting k3s.config.override %s%s", what, because(notes.String())).Of("", s.Since))
+	}
+}
+
 // conditionRules tell of conditions that are False, but those that other rules
 // use for what they find.
 func conditionRules() []rule {

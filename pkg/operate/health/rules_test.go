@@ -135,6 +135,13 @@ func TestProblems(t *testing.T) {
 			o.Report.Sections = []types.ReportSection{{Name: types.SectionNodes, StaleSince: ago(time.Hour)}}
 		}, nil},
 		{"a report is cut", func(o *overview.Overview) { o.Report.Sections[0].Truncated = 5 }, []string{"warn ReportTruncated UserService"}},
+		{"an override of k3s that is accepted", func(o *overview.Overview) { o.Override = &types.K3sOverrideStatus{Accepted: true} }, nil},
+		{"an override of k3s that is refused", func(o *overview.Overview) {
+			o.Override = &types.K3sOverrideStatus{Refused: []types.K3sOverrideNote{{Option: "token", Why: "w"}}, Warnings: []types.K3sOverrideNote{{Option: "disable", Why: "w"}}}
+		}, []string{"warn K3sOverride"}},
+		{"an override of k3s that replaces a list", func(o *overview.Overview) {
+			o.Override = &types.K3sOverrideStatus{Accepted: true, Warnings: []types.K3sOverrideNote{{Option: "disable", Why: "w"}}}
+		}, []string{"warn K3sOverride"}},
 		{"the last replica is here", func(o *overview.Overview) {
 			o.Storage.Volumes[0].Online, o.Storage.Volumes[0].Robustness = 1, "Degraded"
 		}, []string{"bad LastReplica v"}},
@@ -235,6 +242,23 @@ func TestRemediesDoNoHarm(t *testing.T) {
 		o.Conditions.List = []types.NodeStateCondition{{Type: test.of, Status: types.ConditionFalse, Since: ago(time.Hour), Message: "M."}}
 		if got := Problems(o); len(got) != 1 || !strings.Contains(got[0].Remedy, test.says) {
 			t.Errorf("%s: it does not say %q: %+v", test.of, test.says, got)
+		}
+	}
+}
+
+func TestWhatIsSaidOfAnOverrideOfK3s(t *testing.T) {
+	refused := types.K3sOverrideNotes{{Why: "it is not YAML"}, {Option: "line 3", Why: "w"}}
+	for want, s := range map[string]types.K3sOverrideStatus{
+		"is refused, and k3s goes on with the last one that was accepted: it is not YAML; line 3: w.": {Sum: "a", InForce: "b", Refused: refused},
+		"is refused, and k3s goes on without one: it is not YAML":                                     {Refused: refused},
+		"is refused; k3s goes on with it all the same, since":                                         {Sum: "a", InForce: "a", Refused: refused},
+		"is accepted, and probably has a mistake: disable: w.":                                        {Sum: "a", InForce: "a", Accepted: true, Warnings: types.K3sOverrideNotes{{Option: "disable", Why: "w"}}},
+	} {
+		o := well()
+		s.Since = ago(time.Hour)
+		o.Override = &s
+		if p := Problems(o); len(p) != 1 || !strings.Contains(p[0].Evidence, want) || !p[0].Since.Equal(s.Since) {
+			t.Errorf("%+v, want %q", p, want)
 		}
 	}
 }

@@ -27,8 +27,9 @@ type Overview struct {
 	Apps       Apps
 	Nodes      Nodes
 	Conditions Conditions
-	Disks      []Disk   // file systems that the agent writes to
-	Unreadable []Source // files that are there and cannot be read
+	Override   *types.K3sOverrideStatus `json:",omitempty"` // nil where the setting is empty
+	Disks      []Disk                   // file systems that the agent writes to
+	Unreadable []Source                 // files that are there and cannot be read
 }
 
 // Source says where a fact was read and how old it is.

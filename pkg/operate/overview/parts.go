@@ -151,6 +151,12 @@ func (r *reader) conditions() {
 	}
 }
 
+func (r *reader) override() {
+	if s, source := one[types.K3sOverrideStatus](r, global(plain(self, "K3sOverrideStatus"))); source.Known() {
+		r.o.Override = &s
+	}
+}
+
 // api concludes how well the API server is reached from what the agent could
 // not learn.
 func (r *reader) api() {

@@ -39,6 +39,7 @@ func Read(root string, now time.Time) Overview {
 	r.storage()
 	r.apps()
 	r.conditions()
+	r.override()
 	r.api()
 	if !r.o.Copied {
 		r.o.Disks, _ = DisksOf(r.root) // of a device that has no /persist

@@ -1,0 +1,244 @@
+package k3sconfig
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	yamltree "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
+
+	"github.com/zedkube/zedkube/pkg/base/keptfile"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// maxOverride bounds the override file, and with it the memory that parsing takes, about a
+	// hundred times as much. A configuration of k3s has a few kB.
+	maxOverride = 64 << 10
+	// maxNotes bounds what is said of one file.
+	maxNotes = 20
+)
+
+// override is a configuration of k3s: the setting k3s.config.override, or the file that a
+// former run left. Only the content of want is the setting's own text, which may have secrets.
+type override struct {
+	read     bool
+	setting  types.ConfigItemValue // it was read from
+	want     keptfile.Desired      // leaves the file alone where the setting is refused
+	sum      string                // of what it decodes to
+	refused  types.K3sOverrideNotes
+	warnings types.K3sOverrideNotes
+}
+
+// readOverride reads the setting. It is standard base64; line breaks and blanks in it,
+// as tools put them there, and missing padding do not matter.
+func readOverride(m types.ConfigItemValueMap) (o override) {
+	content, err := decoded(m)
+	switch {
+	case err != nil:
+		o.refused = note("", err.Error())
+	case content == nil:
+		o.want.Do = keptfile.Remove
+	default:
+		o = checked(content)
+	}
+	o.read, o.setting = true, m.GlobalSettings[types.SettingK3sOverride]
+	return o
+}
+
+// readFormer reads the file that a former run left, to be kept where it would be
+// accepted today.
+func readFormer(path string) override {
+	content, err := safefile.Read(path, maxOverride)
+	if err != nil { // not there, not mounted yet, or not ours
+		return override{}
+	}
+	return checked(content)
+}
+
+func checked(content []byte) override {
+	o := override{sum: sumOf(content)}
+	if o.refused, o.warnings = check(content); len(o.refused) == 0 {
+		o.want = keptfile.Desired{Do: keptfile.Write, Content: string(content)}
+	}
+	return o
+}
+
+// decoded is what the setting decodes to, nil where there is none.
+func decoded(m types.ConfigItemValueMap) ([]byte, error) {
+	encoded, err := text(m, types.SettingK3sOverride)
+	if err != nil {
+		return nil, err
+	}
+	tooLong := fmt.Errorf("it is longer than %d bytes", maxOverride)
+	const longest = 2 * maxOverride // base64 is a third longer, with line breaks a bit more
+	if len(encoded) > longest {
+		return nil, tooLong
+	}
+	encoded = strings.Join(strings.Fields(encoded), "")
+	if encoded == "" {
+		return nil, nil
+	}
+	encoding := base64.StdEncoding
+	if !strings.HasSuffix(encoded, "=") {
+		encoding = base64.RawStdEncoding
+	}
+	content, err := encoding.DecodeString(encoded)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("it is not base64: %w", err)
+	case len(content) > maxOverride:
+		return nil, tooLong
+	}
+	return content, nil
+}
+
+// err says why the setting is refused, nil where it is not.
+func (o override) err() error {
+	if len(o.refused) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is refused: %v", types.SettingK3sOverride, o.refused)
+}
+
+// overrideStatus is what to publish of the setting, false where there is none.
+func overrideStatus(f facts) (s types.K3sOverrideStatus, is bool) {
+	o := f.override
+	s = types.K3sOverrideStatus{Sum: o.sum, Accepted: len(o.refused) == 0, Refused: o.refused, Warnings: o.warnings}
+	switch {
+	case f.file.Stands && f.file.Kept.Do == keptfile.Write:
+		s.InForce = sumOf([]byte(f.file.Kept.Content))
+	case f.file.Kept.Do == keptfile.Leave:
+		s.InForce = f.former.sum
+	}
+	s.Since = f.now.UTC().Truncate(time.Second)
+	if was := f.overrideStatus; !was.Since.IsZero() && was.Sum == s.Sum && slices.Equal(was.Refused, s.Refused) {
+		s.Since = was.Since
+	}
+	return s, o.want.Do != keptfile.Remove
+}
+
+// check judges the configuration of k3s in content: why it is refused, and what
+// is accepted but probably a mistake. k3s does not start with a file that it
+// cannot read, and the file goes to all nodes.
+func check(content []byte) (refused, warnings types.K3sOverrideNotes) {
+	var document, more yamltree.Node // a tree of nodes leaves aliases as they are: they cannot fill the memory
+	reader := yamltree.NewDecoder(bytes.NewReader(content))
+	if err := reader.Decode(&document); errors.Is(err, io.EOF) {
+		return nil, nil // comments alone
+	} else if err != nil {
+		return note(lineOf(err), "it is not YAML"), nil
+	}
+	if err := reader.Decode(&more); !errors.Is(err, io.EOF) {
+		return note("", "it has more than one YAML document, and k3s reads only the first"), nil
+	}
+	root := document.Content[0]
+	if root.Kind != yamltree.MappingNode && root.ShortTag() != "!!null" {
+		return note("", "it is not a YAML mapping of options to values"), nil
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		no, maybe := checkOption(root.Content[i], root.Content[i+1])
+		refused, warnings = append(refused, no...), append(warnings, maybe...)
+	}
+	if len(refused) == 0 { // what is left has no aliases, so that it is not longer as JSON either
+		var values map[string]any
+		if err := yaml.UnmarshalStrict(content, &values); err != nil { // YAML 1.1, as k3s reads it
+			refused = note(lineOf(err), "it is not YAML as k3s reads it, or has an option twice")
+		}
+	}
+	return refused[:min(len(refused), maxNotes)], warnings[:min(len(warnings), maxNotes)]
+}
+
+// checkOption judges one option and its value. It names an option only where a
+// table has it: anything else may be a secret in the wrong place.
+func checkOption(key, value *yamltree.Node) (refused, warnings types.K3sOverrideNotes) {
+	if key.Kind != yamltree.ScalarNode || key.ShortTag() != "!!str" || !optionName.MatchString(key.Value) {
+		return note(line(key.Line), "this is not the name of an option of k3s"), nil
+	}
+	words, ok := wordsOf(value)
+	if !ok {
+		return note(line(value.Line), "the value of an option is one plain value or a list of them, without aliases and tags"), nil
+	}
+	name, appends := strings.CutSuffix(key.Value, "+")
+	if why, listed := search(denied, name, ""); listed {
+		if why != "" {
+			refused = note(name, why)
+		}
+		return refused, nil
+	}
+	for _, word := range words {
+		for part := range strings.SplitSeq(word, ",") {
+			arg, _, _ := strings.Cut(strings.TrimLeft(strings.TrimSpace(part), "-"), "=")
+			arg = strings.ReplaceAll(strings.TrimRight(arg, "+-"), "_", "-") // as k3s and Kubernetes read it
+			if why, listed := search(denied, name, arg); listed {
+				refused = append(refused, note(name+": "+arg, why)...)
+			}
+		}
+	}
+	if why, listed := search(doubtful, name, ""); listed && !appends {
+		warnings = note(name, why)
+	}
+	return refused, warnings
+}
+
+// wordsOf are the values of an option, false where there is something else.
+func wordsOf(value *yamltree.Node) (words []string, ok bool) {
+	nodes := []*yamltree.Node{value}
+	if value.Kind == yamltree.SequenceNode && value.Style&yamltree.TaggedStyle == 0 {
+		nodes = value.Content
+	}
+	for _, n := range nodes {
+		if n.Kind != yamltree.ScalarNode || n.Style&yamltree.TaggedStyle != 0 {
+			return nil, false
+		}
+		words = append(words, n.Value)
+	}
+	return words, true
+}
+
+// listed is a row of a table: options of k3s, or values of one.
+type listed struct{ options, values, why string }
+
+// search finds the row of an option, or of a value of it.
+func search(table []listed, option, value string) (why string, found bool) {
+	for _, row := range table {
+		if (value == "") == (row.values == "") && matches(row.options, option) && (value == "" || matches(row.values, value)) {
+			return row.why, true
+		}
+	}
+	return "", false
+}
+
+// matches reports whether a name is one of the patterns.
+func matches(patterns, name string) bool {
+	return slices.ContainsFunc(strings.Fields(patterns), func(pattern string) bool {
+		is, _ := path.Match(pattern, name)
+		return is
+	})
+}
+
+var (
+	optionName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}\+?$`)
+	yamlLine   = regexp.MustCompile(`\bline \d+\b`)
+)
+
+// lineOf is where an error of YAML was found; its text may be that of the file.
+func lineOf(err error) string { return yamlLine.FindString(err.Error()) }
+
+func line(n int) string { return fmt.Sprintf("line %d", n) }
+
+func note(option, why string) types.K3sOverrideNotes {
+	return types.K3sOverrideNotes{{Option: option, Why: why}}
+}
+
+func sumOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
