@@ -63,7 +63,7 @@ func (w *exportWatch) look(ctx context.Context) (v terminal.View) {
 	e.watch = true
 	all, err := e.all(ctx, w.names)
 	if err != nil {
-		return terminal.View{Ended: true} // interrupted
+		return v // interrupted
 	}
 	next := map[string]lastExported{} // without applications that are gone
 	for _, x := range all {
@@ -71,6 +71,9 @@ func (w *exportWatch) look(ctx context.Context) (v terminal.View) {
 			x.message = nil
 		}
 		was := w.last[x.name]
+		if x.inOrder { // it is gone, and is news when it comes again
+			was.sum = [sha256.Size]byte{}
+		}
 		now := lastExported{was.sum, ages.ReplaceAllString(strings.Join(x.doubts, "\n")+x.missing, "")}
 		if now.wrong != was.wrong {
 			if x.missing != "" || now.wrong == "" {

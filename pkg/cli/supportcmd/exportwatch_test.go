@@ -179,6 +179,19 @@ func TestAnApplicationThatComesAgainIsPrintedAgain(t *testing.T) {
 	}
 }
 
+func TestAReportIsPrintedAgainWhenThisNodeReportsAgain(t *testing.T) {
+	s := newWatchStage(t, messageCluster)
+	s.lay("KubeReportHealth", `{"Reports":true}`)
+	for range 2 {
+		s.lay("KubeClusterInfo", `{"Nodes":[{"Name":"n1"}]}`)
+		s.prints(map[bool]string{true: "nothing is wrong any more"}[s.w.last != nil], messageCluster)
+		if err := os.Remove(s.w.paths.TopicFile(device.Self, "KubeClusterInfo")); err != nil { // another node does
+			t.Fatal(err)
+		}
+		s.prints("this node does not report for the cluster")
+	}
+}
+
 func TestABinaryStreamIsReadMessageByMessage(t *testing.T) {
 	s := newWatchStage(t, messageNode, messageApp)
 	s.w.binary = true

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestAWatchEndsWithItsContextThoughNobodyReads(t *testing.T) {
@@ -30,7 +32,7 @@ func TestAWatchEndsWithItsContextThoughNobodyReads(t *testing.T) {
 				o.form = formJSON
 			}
 			w.Every = time.Second
-			if err := o.Follow(ctx, Terminal{Writer: write, Fd: -1}, w); err != nil || time.Since(began) != time.Hour {
+			if err := o.Follow(ctx, Terminal{Writer: write, Fd: -1}, w); err != nil || time.Since(began).Truncate(time.Second) != time.Hour {
 				t.Errorf("%s: it ended with %v after %v", name, err, time.Since(began))
 			}
 			read.Close() // what was given up ends
@@ -106,8 +108,88 @@ func TestAReaderThatGoesIsNoticedWhenNothingIsWritten(t *testing.T) {
 	}
 }
 
+func TestABrokenConnectionDoesNotEndAWatch(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close()
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ends[0])
+	looked, ended := make(chan struct{}), make(chan error)
+	look := func(ctx context.Context) View {
+		select {
+		case looked <- struct{}{}:
+		case <-ctx.Done():
+		}
+		return View{}
+	}
+	go func() {
+		ended <- new(Outputs).Follow(t.Context(), Of(write), Watch{Look: look, Every: 10 * time.Millisecond, Events: true})
+	}()
+	<-looked
+	unix.Close(ends[1])
+	if _, err := unix.Write(ends[0], []byte("ab")); !errors.Is(err, unix.EPIPE) { // which raises SIGPIPE
+		t.Fatal(err)
+	}
+	for range 20 {
+		select {
+		case <-looked:
+		case err := <-ended:
+			t.Fatalf("it ended with %v while somebody reads", err)
+		}
+	}
+	read.Close()
+	if err := <-ended; !errors.Is(err, errNoReader) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestAWatchThatIsOverEndsWithItsOwnCodeThoughItsReaderIsGone(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close()
+	over := ExitWith(ExitNotPublished, errors.New("it is over"))
+	look := func(ctx context.Context) View {
+		read.Close() // as head does after the lines that it wants
+		<-ctx.Done()
+		return View{Ended: true, Err: over}
+	}
+	if err := new(Outputs).Follow(t.Context(), Of(write), Watch{Look: look, Every: time.Hour, Events: true}); !errors.Is(err, over) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestTheLastMessageIsNotCutForOneWhoReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read, write := io.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan string)
+		go func() {
+			half := make([]byte, 3)
+			_, _ = io.ReadFull(read, half)
+			cancel() // in the middle of the message
+			time.Sleep(10 * time.Millisecond)
+			_, _ = io.ReadFull(read, half)
+			got <- string(half)
+		}()
+		if n, err := Until(ctx, write).Write([]byte("newest")); n != 6 || err != nil {
+			t.Errorf("wrote %d, %v", n, err)
+			read.Close()
+		}
+		if rest := <-got; rest != "est" {
+			t.Errorf("the rest is %q", rest)
+		}
+	})
+}
+
 func TestUntilPassesErrorsOnAndKeepsNothingOfTheCaller(t *testing.T) {
-	if _, err := Until(t.Context(), &broken{1}).Write([]byte("ab")); err == nil || errors.Is(err, errGivenUp) {
+	if _, err := Until(t.Context(), &broken{1}).Write([]byte("ab")); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("a broken pipe is %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +197,7 @@ func TestUntilPassesErrorsOnAndKeepsNothingOfTheCaller(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		text := []byte("new")
-		if n, err := Until(ctx, write).Write(text); n != 0 || !errors.Is(err, errGivenUp) {
+		if n, err := Until(ctx, write).Write(text); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("wrote %d, %v", n, err)
 		}
 		copy(text, "old")

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -88,10 +87,11 @@ func (o *Outputs) Follow(ctx context.Context, t Terminal, w Watch) error {
 	}
 	v, err := f.run(ctx, v, live)
 	switch {
-	case ctx.Err() != nil && asked.Err() == nil:
-		err = errNoReader
-	case errors.Is(err, errGivenUp):
+	case v.Ended && err == nil: // all was written
+	case asked.Err() != nil:
 		err = nil
+	case ctx.Err() != nil:
+		err = errNoReader
 	}
 	if live {
 		fmt.Fprint(t, "\x1b[?25h\x1b[?1049l")
