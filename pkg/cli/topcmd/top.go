@@ -63,8 +63,9 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 				return err
 			}
 			// Also when the terminal goes away the agent is told that nobody looks.
-			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGHUP, syscall.SIGPIPE)
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGHUP)
 			defer stop()
+			signal.Ignore(syscall.SIGPIPE) // what is written fails; a broken connection to the API server raises it, too
 			return showTop(ctx, o.Paths(), t, terminal.Of(c.OutOrStdout()))
 		},
 		ValidArgs: []string{topNodes, topPods, topContainers},
