@@ -84,16 +84,16 @@ func (r *run) views(conn *access.Connection) {
 				r.emptyReports()
 			}
 		}
-		if m, _ := r.Mounts.Get(types.Global); m.Watch && own != mounts || !m.Watch && mounts != "" {
+		switch m, _ := r.Mounts.Get(types.Global); {
+		case !m.Watch || own == "":
 			ofMounts.stop()
-			if mounts = ""; m.Watch {
-				mounts = own
-				ofMounts.mounts(own, longhorn, levels)
-			}
-		}
-		if mounts == "" {
+			mounts = ""
 			empty(r, types.TableOwnAttachments, r.OwnAttachments)
 			empty(r, types.TableOwnVolumes, r.OwnVolumes)
+		case own != mounts:
+			ofMounts.stop()
+			mounts = own
+			ofMounts.mounts(own, longhorn, levels)
 		}
 		pulse.End(viewsRest, false)
 		select {

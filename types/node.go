@@ -172,6 +172,15 @@ func (p Pod) Key() string { return p.Namespace + "/" + p.Name }
 // Terminating reports whether the pod is being deleted.
 func (p Pod) Terminating() bool { return !p.Deleted.IsZero() }
 
+// WaitsForVolumes reports that nothing is known of a pod but that its kubelet has begun with
+// it. An address, or a container that has run, shows that its volumes are mounted.
+func (p Pod) WaitsForVolumes() bool {
+	return p.Phase == PodPending && p.NodeName != "" && !p.Terminating() && len(p.Claims) > 0 && p.IP == "" &&
+		!slices.ContainsFunc(p.Containers, func(c Container) bool {
+			return c.Now != (ContainerRun{}) || c.Waiting != "" && c.Waiting != "ContainerCreating" && c.Waiting != "PodInitializing"
+		})
+}
+
 // APIStatus says how well the cluster is seen right now, under key "global".
 // Without a value nothing is known yet.
 type APIStatus struct {

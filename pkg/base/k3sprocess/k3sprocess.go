@@ -44,41 +44,34 @@ type K3s struct {
 	Marker string // file whose presence resets the back-off of the other supervisor
 }
 
-// Process is one process. A later one with the same ID has another start, in clock
-// ticks since the boot.
+// Process is one process. A later one with the same ID has another start.
 type Process struct {
 	PID, Parent int
-	Start       uint64
+	Start       time.Duration // since the boot, with the time asleep; in ticks of 10 ms
 }
 
 // ReadPID reads a file with a process ID.
 func ReadPID(file string) (int, error) {
 	raw, err := safefile.Read(file, 32)
-	if err != nil {
-		return 0, err
+	pid, invalid := strconv.ParseUint(strings.TrimSpace(string(raw)), 10, 22) // the kernel gives no higher one
+	if err == nil && invalid != nil {
+		err = fmt.Errorf("%s has no process ID", file) // what it has may be a secret, where it is a link
 	}
-	pid, err := strconv.ParseUint(strings.TrimSpace(string(raw)), 10, 22) // the kernel gives no higher one
-	if err != nil {
-		return 0, fmt.Errorf("process ID in %s: %w", file, err)
-	}
-	return int(pid), nil
+	return int(pid), err
 }
 
 // Find returns the process of the k3s server, if its supervisor starts it again when it has
 // ended; zero where that is not known, but the supervisor can be asked.
 func (k K3s) Find() (Process, error) {
-	pid, err := ReadPID(k.PID)
 	var p Process
+	pid, err := ReadPID(k.PID)
 	if err == nil {
 		p, err = k.examine(pid)
 	}
-	if err == nil {
+	if info, gone := os.Stat(k.Socket); err == nil || gone == nil && info.Mode()&fs.ModeSocket != 0 {
 		return p, nil
 	}
-	if info, gone := os.Stat(k.Socket); gone == nil && info.Mode()&fs.ModeSocket != 0 {
-		return Process{}, nil
-	}
-	return Process{}, fmt.Errorf("find k3s: %w", err)
+	return p, fmt.Errorf("find k3s: %w", err)
 }
 
 // examine says nothing of another program's arguments, which may hold secrets.
@@ -92,7 +85,7 @@ func (k K3s) examine(pid int) (Process, error) {
 		return Process{}, fmt.Errorf("the state of process %d cannot be read", pid)
 	}
 	parent, err := strconv.Atoi(fields[1])
-	start, err2 := strconv.ParseUint(fields[19], 10, 64)
+	ticks, err2 := strconv.ParseUint(fields[19], 10, 48)
 	if err := errors.Join(err, err2); err != nil {
 		return Process{}, fmt.Errorf("the state of process %d: %w", pid, err)
 	}
@@ -101,7 +94,7 @@ func (k K3s) examine(pid int) (Process, error) {
 	if !slices.ContainsFunc(args[:min(3, len(args))], is) { // an interpreter and its option come before a script
 		return Process{}, fmt.Errorf("the parent of k3s, process %d, is not %s: nothing would start k3s again", parent, strings.Join(supervisors, " or "))
 	}
-	return Process{PID: pid, Parent: parent, Start: start}, nil
+	return Process{PID: pid, Parent: parent, Start: time.Duration(ticks) * 10 * time.Millisecond}, nil
 }
 
 // read is the beginning of a file of a process, with blanks for zero bytes; "" where it
@@ -120,10 +113,10 @@ func (k K3s) read(pid int, name string) string {
 // first. Restart does not wait for k3s.
 func (k K3s) Restart(ctx context.Context, found Process) error {
 	err := k.ask(ctx)
-	if now, find := k.Find(); err == nil || find == nil && now != found {
+	if now, _ := k.Find(); err == nil || found.PID != 0 && now.PID != 0 && now != found {
 		return nil // where it is another one, the supervisor has done it after all
 	}
-	if found != (Process{}) && ctx.Err() == nil {
+	if found.PID != 0 && ctx.Err() == nil {
 		terminated := k.terminate(found)
 		if terminated == nil {
 			return nil
@@ -158,6 +151,8 @@ func (k K3s) terminate(found Process) error {
 }
 
 // ask asks the supervisor. ERR at the beginning of the last line of its answer is a refusal.
+// Where it has answered, it may leave the connection open: to signal as well would restart
+// k3s twice.
 func (k K3s) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -173,8 +168,8 @@ func (k K3s) ask(ctx context.Context) error {
 	raw, err := io.ReadAll(io.LimitReader(conn, maxText))
 	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
 	last := lines[len(lines)-1]
-	if err == nil && (last == "" || strings.HasPrefix(last, "ERR")) {
-		err = fmt.Errorf("the supervisor answers %q", phrase.Cut(last, 200))
+	if last == "" || strings.HasPrefix(last, "ERR") {
+		return errors.Join(err, fmt.Errorf("the supervisor answers %q", phrase.Cut(last, 200)))
 	}
-	return err
+	return nil
 }

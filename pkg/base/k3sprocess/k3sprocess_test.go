@@ -213,12 +213,12 @@ func TestNothingIsDoneToAnotherProcess(t *testing.T) {
 		}
 		h.find()
 	})
-	for name, text := range map[string]string{"no number": "k3s", "a path": "../1", "a sign": "-1", "nothing": "", "too high": "99999999", "init": "1", "too long": strings.Repeat("1", 100)} {
+	for name, text := range map[string]string{"no number": "secret", "a path": "../1", "a sign": "-1", "nothing": "", "too high": "99999999", "init": "1", "too long": strings.Repeat("1", 100)} {
 		t.Run("the file has "+name, func(t *testing.T) {
 			h := newHost(t)
 			h.write("k3s.pid", text, 0o644)
-			if p, err := h.Find(); err == nil {
-				t.Errorf("it is %+v", p)
+			if p, err := h.Find(); err == nil || strings.Contains(err.Error(), "secret") {
+				t.Errorf("it is %+v, %v", p, err)
 			}
 		})
 	}
@@ -287,6 +287,27 @@ func TestASupervisorThatDoesNotRestartK3sIsPassedOver(t *testing.T) {
 			t.Errorf("it is %+v, %v", p, err)
 		}
 		h.refuses(Process{}, `the supervisor answers "ERR no such \x1b[31mcommand"`)
+	})
+	t.Run("it leaves the connection open after its answer", func(t *testing.T) {
+		h := newHost(t)
+		h.start("cluster-init.sh", "k3s", "server")
+		hung := make(chan struct{})
+		said := h.supervise(func(c net.Conn) { say("OK restarting\n")(c); <-hung })
+		h.Cleanup(func() { close(hung) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		h.mustStay(h.Restart(ctx, h.find()), said)
+	})
+	t.Run("it refuses, and the file is gone by then", func(t *testing.T) {
+		h := newHost(t)
+		h.start("cluster-init.sh", "k3s", "server")
+		found := h.find()
+		h.supervise(func(c net.Conn) { _ = os.Remove(h.PID); say("ERR busy\n")(c) })
+		h.PID += ".gone"
+		h.Proc = h.dir // nothing can be seen of the process either
+		if err := h.Restart(t.Context(), found); err == nil {
+			t.Error("k3s is said to have restarted")
+		}
 	})
 	t.Run("it talks for ever", func(t *testing.T) {
 		h := newHost(t)

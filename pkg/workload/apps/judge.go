@@ -211,6 +211,9 @@ const (
 	// slowFor is the same where nothing has failed: images are imported and
 	// volumes attached in their own time.
 	slowFor = 15 * time.Minute
+	// remountFor is how much longer that is left to the agent of another node, where
+	// k3s may have to be restarted for it.
+	remountFor = 2 * time.Hour
 	// outdatedFor is how long an instance waits with an affinity that its set no
 	// longer has: the tables may not agree yet.
 	outdatedFor = 10 * time.Second
@@ -218,15 +221,21 @@ const (
 	mostStuck = 3
 )
 
-// remount tells of what is done for a pod of this node whose volumes are not mounted. Until
-// it runs nothing else is: another instance would only have waited for less long.
+// remount tells of what is done for a pod of this node whose volumes are not mounted. Nothing
+// else is while that may help: another instance would only have waited for less long.
 func (f facts) remount(a app) (verdict, bool) {
-	for _, p := range a.pods {
-		if p.Phase == types.PodPending && !p.Terminating() && slices.Contains(f.mounts.Pods, p.Key()) {
-			return verdict{phase: f.mounts.Phase, act: types.ActRestart, reason: f.mounts.Reason}, true
-		}
+	if !slices.ContainsFunc(a.pods, func(p types.Pod) bool { return p.WaitsForVolumes() && slices.Contains(f.mounts.Pods, p.Key()) }) {
+		return verdict{}, false
 	}
-	return verdict{}, false
+	v := verdict{phase: f.mounts.Phase, act: types.ActRestart, reason: f.mounts.Reason}
+	if v.phase != types.RepairRefused && v.phase != types.RepairGaveUp {
+		return v, true
+	}
+	other, _ := f.unstick(a)
+	if other.target != nil {
+		return other, true
+	}
+	return v.withWaits(other), true
 }
 
 // unstick deletes a virtual machine that does not come to run although its node
@@ -259,8 +268,8 @@ func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verd
 		v.reason = fmt.Sprintf("%s It was recreated %d times without success; an operator must investigate.", why, a.set.Note.Stuck)
 		return v
 	}
-	if after == slowFor && f.hasAgent(a.nodesOf(vmi)) {
-		return v
+	if after == slowFor && f.waitsElsewhere(a, vmi) {
+		after += remountFor
 	}
 	if v.again = max(0, after<<a.set.Note.Stuck+f.turns(a)-f.lasted(key)); v.again > 0 {
 		return v
@@ -276,10 +285,12 @@ func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verd
 	return v
 }
 
-// hasAgent reports that another of the nodes has an agent, which alone knows whether volumes
-// are not mounted there.
-func (f facts) hasAgent(nodes []string) bool {
-	return slices.ContainsFunc(nodes, func(n string) bool { return n != f.self.Name && !f.nodes[n].Foreign() })
+// waitsElsewhere reports that a launcher waits for its volumes on another node with an
+// agent, which alone knows whether they are not mounted there.
+func (f facts) waitsElsewhere(a app, vmi types.VMI) bool {
+	return slices.ContainsFunc(a.pods, func(p types.Pod) bool {
+		return p.VMIName() == vmi.Name && p.NodeName != f.self.Name && p.WaitsForVolumes() && !f.nodes[p.NodeName].Foreign()
+	})
 }
 
 // stuck says why an instance counts as stuck if that lasts, "" where it does not.

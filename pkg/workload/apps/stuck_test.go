@@ -201,16 +201,25 @@ func TestASetAtNoneIsLeftToTheNodesBefore(t *testing.T) {
 	}
 }
 
-// remounted makes the launcher wait for its volumes, seen from n1, and says what is known of that.
+// mounting makes the launcher wait for its volumes.
+func mounting(p *types.Pod) {
+	broken("ContainerCreating")(p)
+	p.IP, p.Claims = "", []string{"data"}
+}
+
+// remounted makes the launcher wait for its volumes on n1, and says what is known of that.
 func (s *scene) remounted(phase types.RepairPhase) {
-	s.hang(types.VMIScheduling, broken("ContainerCreating"))
+	s.here()
+	s.hang(types.VMIScheduling, mounting)
 	s.mounts = types.MountRecovery{Pods: []string{s.pods[0].Key()}, Phase: phase, Reason: "Its volumes are not mounted."}
 }
 
+// here moves the launcher to n1, from where it is looked at.
+func (s *scene) here() { s.pods[0].NodeName, s.vmis[0].NodeName = "n1", "n1" }
+
 func TestAnApplicationWhoseVolumesAreNotMountedIsLeftToTheRestartOfK3s(t *testing.T) {
-	for _, phase := range []types.RepairPhase{types.RepairWaits, types.RepairActs, types.RepairRefused, types.RepairGaveUp} {
+	for _, phase := range []types.RepairPhase{types.RepairWaits, types.RepairActs} {
 		s := newScene()
-		s.here()
 		s.remounted(phase)
 		for _, d := range []time.Duration{0, slowFor, 24 * time.Hour} {
 			s.after(d)
@@ -231,29 +240,45 @@ func TestAnApplicationWhoseVolumesAreNotMountedIsLeftToTheRestartOfK3s(t *testin
 	}
 }
 
-// here moves the launcher to n1, from where it is looked at.
-func (s *scene) here() { s.pods[0].NodeName, s.vmis[0].NodeName = "n1", "n1" }
-
-func TestAVolumeThatAttachesSlowlyIsGivenTime(t *testing.T) {
-	s := newScene()
-	s.here()
-	s.hang(types.VMIScheduling, broken("ContainerCreating"))
-	for d, acts := range map[time.Duration]bool{0: false, stuckFor: false, slowFor - time.Second: false, slowFor: true} {
-		s.after(d)
-		if v := s.judged(); v.act != types.ActUnstick || (v.target != nil) != acts {
-			t.Errorf("after %s: %+v", d, v)
+func TestWhereK3sIsNotRestartedAnInstanceIsMadeAgainAsEver(t *testing.T) {
+	for _, phase := range []types.RepairPhase{types.RepairRefused, types.RepairGaveUp} {
+		s := newScene()
+		s.remounted(phase)
+		s.after(slowFor - time.Second)
+		if v := s.judged(); v.target != nil || v.act != types.ActRestart || v.phase != phase || v.reason != s.mounts.Reason || v.again != time.Second {
+			t.Errorf("%s: before: %+v", phase, v)
+		}
+		s.after(slowFor)
+		if v := s.judged(); v.target == nil || v.act != types.ActUnstick {
+			t.Errorf("%s: %+v", phase, v)
 		}
 	}
 }
 
-func TestOnlyTheAgentOfItsNodeKnowsWhetherALauncherIsStuckThere(t *testing.T) {
-	s := newScene()
-	s.hang(types.VMIScheduling, broken("ContainerCreating"))
-	for _, stale := range []bool{false, true} {
-		s.node("n2", func(n *types.Node) { n.StampStale = stale })
-		s.after(24 * time.Hour)
-		if v := s.judged(); v.act != types.ActUnstick || (v.target != nil) != stale {
-			t.Errorf("n2's stamp is stale: %v, and n1 does %+v", stale, v)
-		}
+func TestALauncherThatDoesNotStartIsGivenTime(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*scene)
+		after  time.Duration
+	}{
+		"it waits for its volumes on this node":              {func(s *scene) { s.here(); mounting(&s.pods[0]) }, slowFor},
+		"that is left to another node's agent for a while":   {func(s *scene) { mounting(&s.pods[0]) }, slowFor + remountFor},
+		"that agent is gone":                                 {func(s *scene) { mounting(&s.pods[0]); s.node("n2", func(n *types.Node) { n.StampStale = true }) }, slowFor},
+		"its volumes are mounted there":                      {func(s *scene) { mounting(&s.pods[0]); s.pods[0].IP = "10.42.0.7" }, slowFor},
+		"it has no volumes":                                  {func(s *scene) { mounting(&s.pods[0]); s.pods[0].Claims = nil }, slowFor},
+		"another container of it has begun, so they must be": {func(s *scene) { mounting(&s.pods[0]); s.pods[0].Containers[0].Now.Started = now }, slowFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene()
+			s.hang(types.VMIScheduling, broken("ContainerCreating"))
+			row.change(s)
+			s.after(0)
+			turns := s.turns(s.apps()[0])
+			for d, acts := range map[time.Duration]bool{stuckFor: false, row.after + turns - time.Second: false, row.after + turns: true} {
+				s.after(d)
+				if v := s.judged(); v.act != types.ActUnstick || (v.target != nil) != acts {
+					t.Errorf("after %s: %+v", d, v)
+				}
+			}
+		})
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/phrase"
-	"github.com/zedkube/zedkube/pkg/base/span"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -87,11 +86,7 @@ type Component struct {
 
 	Recovery pubsub.Writer[types.MountRecovery]
 
-	spans   map[string]span.Span
-	tried   time.Duration
-	pause   time.Duration
-	failed  string
-	looked  string
+	memory
 	pods    pubsub.Pick[types.Pod]
 	calling loop.Call[error]
 }
@@ -109,11 +104,14 @@ func (c *Component) Step(ctx context.Context) error {
 		c.pause, c.failed, c.looked = c.Uptime()+pauseAfter, phrase.Cut(err.Error(), 300), ""
 		c.Log.WithError(err).Warn(marker + "k3s was not restarted, or the drain lock not released")
 	}
+	if c.calling.Busy() {
+		return nil // the call has something to publish
+	}
 	f := c.look()
 	a := decide(f)
 	c.spans = a.spans
-	if f.busy {
-		return nil // the call has something to publish
+	if s := &a.status; s.Phase != f.published.Phase || s.Reason != f.published.Reason {
+		s.Since = time.Now().UTC().Round(0)
 	}
 	if err := c.Recovery.Publish(types.Global, a.status); err != nil {
 		return fmt.Errorf("publish MountRecovery: %w", err) // nothing is done that would not be counted
@@ -121,48 +119,47 @@ func (c *Component) Step(ctx context.Context) error {
 	if a.status.Reason != "" && a.status.Reason != f.published.Reason {
 		c.Log.WithField("phase", a.status.Phase).Warn(marker + a.status.Reason)
 	}
-	switch t := a.restart; {
-	case t != nil:
-		c.calling.Begin(types.Because(ctx, "", t.status.Reason), callTimeout, func(ctx context.Context) error { return c.restart(ctx, *t) })
+	switch {
+	case a.restart:
+		c.calling.Begin(types.Because(ctx, "", a.status.Reason), callTimeout, func(ctx context.Context) error { return c.restart(ctx, f, a) })
 	case a.release:
 		c.looked, c.tried = f.lock.Version, f.uptime
-		c.calling.Begin(types.Because(ctx, "", "k3s has restarted"), callTimeout, func(ctx context.Context) error { return c.release(ctx, f.self) })
+		c.calling.Begin(types.Because(ctx, "", "k3s has restarted"), callTimeout, func(ctx context.Context) error { return c.release(ctx, f.own.Name) })
 	}
 	return loop.Again(a.again)
 }
 
 func (c *Component) look() facts {
-	f := facts{
-		now: time.Now().UTC().Round(0), uptime: c.Uptime(), boot: c.BootID, busy: c.calling.Busy(), spans: c.spans,
-		tried: c.tried, pause: c.pause, failed: c.failed, looked: c.looked,
-	}
-	var ok bool
-	if f.published, ok = c.Recovery.Get(types.Global); !ok {
+	f := facts{uptime: c.Uptime(), boot: c.BootID, memory: c.memory, volumes: map[string]types.Volume{}}
+	var there bool
+	if f.published, there = c.Recovery.Get(types.Global); !there {
 		_, err := os.Lstat(c.File)
 		f.damaged = !errors.Is(err, os.ErrNotExist)
 	}
-	api, ok := c.API.Get(types.Global)
+	api, known := c.API.Get(types.Global)
 	info, named := c.Info.Get(types.Global)
 	nodes := c.Nodes.All()
-	own, there := types.OwnNode(nodes, info)
-	f.self, f.known = own.Name, ok && api.Answers() && api.Synced && named && there
+	f.own, there = types.OwnNode(nodes, info)
+	f.known = known && api.Answers() && api.Synced && named && there
 	f.nodes = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
-	pods := c.pods.Of(c.AppPods, f.self, func(p types.Pod) bool { return p.NodeName == own.Name && there && waitsForVolumes(p) })
+	pods := c.pods.Of(c.AppPods, f.own.Name, func(p types.Pod) bool { return p.NodeName == f.own.Name && p.WaitsForVolumes() })
 	f.pods = slices.SortedFunc(maps.Values(pods), func(a, b types.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
 	attachments, _ := c.Tables.Get(types.TableOwnAttachments)
 	volumes, _ := c.Tables.Get(types.TableOwnVolumes)
 	f.complete = attachments.Complete && volumes.Complete
-	f.volumes, f.attached, f.devices = map[string]types.Volume{}, map[string]bool{}, map[string]bool{}
+	attached := map[string]bool{}
 	for _, a := range c.Attachments.All() {
-		f.attached[a.Volume] = true
+		attached[a.Volume] = true
 	}
 	for _, v := range c.Volumes.All() {
 		_, err := os.Stat(filepath.Join(c.Devices, filepath.Base(v.Name)))
-		f.volumes[v.Claim], f.devices[v.Name] = v, err == nil
+		if v.Robustness != "healthy" || attached[v.Name] && err == nil {
+			f.volumes[v.Claim] = v
+		}
 	}
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
-	f.gate = cmp.Or(c.goesDown(), drainsUnlocked(f.nodes, f.self))
-	if len(f.pods) > 0 {
+	f.gate = c.goesDown(f.own.Name)
+	if len(f.pods) > 0 || f.lock.Holder == f.own.Name {
 		var err error
 		if f.process, err = c.K3s.Find(); err != nil {
 			f.noRestart = err.Error()
@@ -171,9 +168,9 @@ func (c *Component) look() facts {
 	return f
 }
 
-// goesDown says what this node does, or is about to do, that a restart of k3s must not meet,
-// "" for nothing. It may be called from any goroutine.
-func (c *Component) goesDown() string {
+// goesDown says what this node does or is about to do, or another server, that a restart of
+// k3s must not meet, "" for nothing. It may be called from any goroutine.
+func (c *Component) goesDown(own string) string {
 	_, device := c.DeviceOp.Get(types.Global)
 	_, update := c.Update.Get(types.Global)
 	_, operator := c.Operator.Get(types.Global)
@@ -193,56 +190,66 @@ func (c *Component) goesDown() string {
 	case version.Version != "" && version.Running != "" && version.Version != version.Running:
 		return "a restart would update k3s from " + version.Running + " to " + version.Version
 	}
+	for _, n := range c.Nodes.All() {
+		if n.Name != own && !n.TieBreaker && n.Unschedulable && n.MaybeForeign() && (n.ControlPlane || n.Master || n.Etcd) {
+			return "node " + n.Name + " is cordoned and may be draining, because its agent does not use the drain lock"
+		}
+	}
 	return ""
 }
 
 // restart restarts k3s under the drain lock, and keeps that. What was true at the decision
 // is looked at again under the lock, and what changes any moment right before.
-func (c *Component) restart(ctx context.Context, t task) error {
-	nodes, err := c.lock(ctx, t.self)
+func (c *Component) restart(ctx context.Context, f facts, a action) error {
+	lock, nodes, err := c.lockAndNodes(ctx)
 	if err != nil {
 		return err
 	}
-	s, err := c.Kube.Storage(ctx, t.self.Name)
-	if err == nil {
-		err = t.refuses(nodes, s)
+	if slices.ContainsFunc(nodes, func(n types.Node) bool { return n.Name == lock.Holder }) {
+		return fmt.Errorf("node %s holds the drain lock", lock.Holder)
 	}
+	mine, err := c.Kube.SetDrainLock(ctx, types.DrainLock{
+		Holder: f.own.Name, BootID: f.own.BootID, Since: time.Now().UTC(), Task: types.TaskK3s, Version: lock.Version,
+	})
 	if err != nil {
 		return err
 	}
-	if why := c.goesDown(); why != "" {
+	if nodes, err = c.alive(ctx, f.own.Name, nodes); err != nil {
+		return err
+	}
+	s, err := c.Kube.Storage(ctx, f.own.Name)
+	if err != nil {
+		return err
+	}
+	if err := a.refuses(f.own.Name, nodes, s); err != nil {
+		return err
+	}
+	if lock, err = c.Kube.DrainLock(ctx); err != nil {
+		return err
+	}
+	if lock.Version != mine.Version {
+		return errors.New("the drain lock was taken away meanwhile")
+	}
+	if why := c.goesDown(f.own.Name); why != "" {
 		return errors.New(why)
 	}
-	t.status.Attempts++
-	t.status.Last = c.Uptime()
-	if err := c.Recovery.Publish(types.Global, t.status); err != nil {
+	a.status.Attempts++
+	a.status.Last = c.Uptime()
+	if err := c.Recovery.Publish(types.Global, a.status); err != nil {
 		return fmt.Errorf("publish MountRecovery: %w", err)
 	}
-	err = c.K3s.Restart(ctx, t.process)
-	types.Did(ctx, c.Operations, "restart k3s", "node/"+t.self.Name, err)
+	err = c.K3s.Restart(ctx, f.process)
+	types.Did(ctx, c.Operations, "restart k3s", "node/"+f.own.Name, err)
 	return err
 }
 
-// lock takes the drain lock, and returns the nodes as they are after it.
-func (c *Component) lock(ctx context.Context, self types.Node) ([]types.Node, error) {
+func (c *Component) lockAndNodes(ctx context.Context) (types.DrainLock, []types.Node, error) {
 	lock, err := c.Kube.DrainLock(ctx)
 	if err != nil {
-		return nil, err
+		return lock, nil, err
 	}
 	nodes, err := c.Kube.FreshNodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(nodes, func(n types.Node) bool { return n.Name == lock.Holder }) {
-		return nil, fmt.Errorf("node %s holds the drain lock", lock.Holder)
-	}
-	_, err = c.Kube.SetDrainLock(ctx, types.DrainLock{
-		Holder: self.Name, BootID: self.BootID, Since: time.Now().UTC(), Task: types.TaskK3s, Version: lock.Version,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c.alive(ctx, self.Name, nodes)
+	return lock, nodes, err
 }
 
 // alive lists the nodes that are. Of a list without this node nothing is concluded.
@@ -257,12 +264,8 @@ func (c *Component) alive(ctx context.Context, self string, before []types.Node)
 // release frees the drain lock if it is held for a restart, and the kubelet of this node is
 // back.
 func (c *Component) release(ctx context.Context, self string) error {
-	lock, err := c.Kube.DrainLock(ctx)
+	lock, nodes, err := c.lockAndNodes(ctx)
 	if err != nil || lock.Holder != self || lock.Task != types.TaskK3s {
-		return err
-	}
-	nodes, err := c.Kube.FreshNodes(ctx)
-	if err != nil {
 		return err
 	}
 	if _, err = c.alive(ctx, self, nodes); err == nil {

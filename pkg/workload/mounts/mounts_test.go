@@ -139,11 +139,14 @@ func TestARecordThatCannotBeReadCountsAsAllAttempts(t *testing.T) {
 		s.start("n1")
 		s.pass(time.Hour)
 		a.is(0, types.RepairGaveUp, "cannot be read")
-		a.stop()
-		_ = a.recovery.Publish(types.Global, types.MountRecovery{BootID: "boot", Last: 1000 * time.Hour}) // of the future
-		s.start("n1")
-		s.pass(time.Hour)
-		a.is(0, types.RepairGaveUp, "cannot be read")
+		for _, m := range []types.MountRecovery{{Last: 1000 * time.Hour}, {Began: 1000 * time.Hour}, {Last: -1}, {Began: -1}, {Attempts: -1}} {
+			a.stop()
+			m.BootID = "boot"
+			_ = a.recovery.Publish(types.Global, m)
+			s.start("n1")
+			s.pass(time.Hour)
+			a.is(0, types.RepairGaveUp, "cannot be read")
+		}
 		p := wedged("n1")
 		_ = s.pods.Unpublish(p.Key())
 		s.pass(20 * time.Minute)
@@ -359,6 +362,81 @@ func TestTheLockIsReleasedByALaterRunOfTheAgent(t *testing.T) {
 			t.Errorf("the lock is %+v", lock)
 		}
 		a.is(1, types.RepairWell, "")
+	})
+}
+
+func TestALockThatIsTakenAwayPermitsNothing(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.start("n1")
+		for s.cluster.Lock().Holder != "n1" {
+			s.pass(100 * time.Millisecond)
+		}
+		s.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "boot"}) // an operator released it
+		s.pass(time.Minute)
+		if lock := s.cluster.Lock(); a.told() > 0 || lock.Holder != "n2" {
+			t.Errorf("%d restarts, the lock is %+v", a.told(), lock)
+		}
+	})
+}
+
+func TestADrainOfThisNodeIsNotTakenForARestart(t *testing.T) {
+	play(t, three, func(s *stage) {
+		p := wedged("n1")
+		_ = s.pods.Unpublish(p.Key())
+		a := s.start("n1")
+		s.pass(time.Hour)
+		s.cluster.SetLock(types.DrainLock{Holder: "n1", BootID: "boot"})
+		s.pass(time.Minute)
+		a.is(0, types.RepairWell, "")
+		if len(a.logs.AllEntries()) > 0 {
+			t.Errorf("the log has %q", a.logs.LastEntry().Message)
+		}
+	})
+}
+
+func TestTheLockIsKeptWhileTheFormerK3sStillRuns(t *testing.T) {
+	play(t, three, func(s *stage) {
+		s.agents["n1"].hangs = true
+		a := s.start("n1")
+		for a.told() == 0 {
+			s.pass(10 * time.Second)
+		}
+		s.pass(apart - time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "n1" {
+			t.Errorf("k3s has not ended, and the lock is %+v", lock)
+		}
+		s.pass(2 * time.Minute) // but not for ever
+		if lock := s.cluster.Lock(); lock.Holder != "" {
+			t.Errorf("the lock is %+v", lock)
+		}
+	})
+}
+
+func TestAPodWhoseVolumesAreNotSeenAnyMoreIsNotNamed(t *testing.T) {
+	play(t, three, func(s *stage) {
+		s.agents["n1"].missing = errNoK3s
+		a := s.start("n1")
+		s.pass(10 * time.Minute)
+		a.is(0, types.RepairRefused, "Nothing is done")
+		a.watched(false)
+		s.pass(time.Minute)
+		if a.is(0, types.RepairWell, ""); len(a.says().Pods) > 0 {
+			t.Errorf("it says %+v", a.says())
+		}
+	})
+}
+
+func TestTheLastResortNeedsAnHourOfOneWait(t *testing.T) {
+	play(t, "n1", func(s *stage) {
+		a := s.start("n1")
+		for range 8 {
+			p := wedged("n1")
+			_ = s.pods.Unpublish(p.Key())
+			s.pass(time.Minute)
+			_ = s.pods.Publish(p.Key(), p)
+			s.pass(25 * time.Minute)
+			a.is(0, types.RepairWaits, "k3s is restarted after 1h0m0s of that")
+		}
 	})
 }
 

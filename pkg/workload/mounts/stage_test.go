@@ -64,6 +64,7 @@ type agent struct {
 	missing  error             // why k3s is not found
 	fails    error             // why it cannot be restarted
 	cures    bool              // a restart mounts the volumes
+	hangs    bool              // k3s gets the signal, and lives on
 	restarts []time.Time       // that k3s was told
 	then     func()            // what a restart does besides
 	audit    []types.Operation // of operations that have ended
@@ -87,7 +88,7 @@ func play(t *testing.T, names string, tell func(*stage)) {
 		for _, name := range strings.Fields(names) {
 			_ = s.nodes.Publish(name, types.Node{Name: name, UUID: device(name).String(), BootID: "boot", Ready: types.ConditionTrue, ControlPlane: true, Etcd: true, Agent: &types.AgentStamp{}})
 			a := &agent{stage: s, name: name, devices: filepath.Join(dir, name), file: filepath.Join(dir, name+".json"), cures: true, boot: "boot", booted: s.began.Add(-time.Hour)}
-			a.process = k3sprocess.Process{PID: 100, Parent: 10, Start: 1}
+			a.process = k3sprocess.Process{PID: 100, Parent: 10, Start: time.Minute}
 			s.agents[name] = a
 			_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: device(name)})
 			_ = os.MkdirAll(a.devices, 0o700)
@@ -145,7 +146,12 @@ func (a *agent) Restart(_ context.Context, found k3sprocess.Process) error {
 		a.Errorf("%s restarts k3s while the lock is %+v", a.name, lock)
 	}
 	a.restarts = append(a.restarts, time.Now())
-	a.process.Start++
+	if !a.hangs {
+		a.process.Start = time.Since(a.booted) + time.Second
+	}
+	if a.hangs {
+		return nil
+	}
 	a.cluster.ChangeNode(a.name, func(n *types.Node) { n.Ready = types.ConditionUnknown })
 	time.AfterFunc(3*time.Minute, func() { // it is slow to come back
 		if a.cures {
