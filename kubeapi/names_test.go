@@ -76,6 +76,17 @@ func TestAddressesAreAddedToWhatEVEWroteForTheVersionThatWasSeen(t *testing.T) {
 	}
 }
 
+func TestWhatANewerReleaseWroteOfItsWorkloadsStays(t *testing.T) {
+	newer := strings.Replace(ofEVE, `"nodeName":"n2"`, `"nodeName":"n2","ports":[{"port":53}]`, 1)
+	c, kube := withFake(t, allocationsMap(newer))
+	if err := c.EditAllocations(t.Context(), floorMap, adds); err != nil {
+		t.Fatal(err)
+	}
+	if sent := fmt.Sprint(patches(t, kube)); !strings.Contains(sent, strings.TrimPrefix(newer, `{"version":1,"allocations":{`)) || !strings.Contains(sent, "app-1") {
+		t.Errorf("sent %s", sent)
+	}
+}
+
 func TestAConfigMapOfAddressesIsMadeAndDeletedWithTheLastOne(t *testing.T) {
 	c, kube := withFake(t)
 	if err := c.EditAllocations(t.Context(), floorMap, empties); err != nil {

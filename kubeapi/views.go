@@ -234,21 +234,19 @@ func (s *viewSet) services() {
 
 // names keeps the addresses of workloads on networks, and the leader's view of CoreDNS.
 func (s *viewSet) names(native, leads bool) {
-	maps, system := s.conn.Kube.CoreV1().ConfigMaps, types.NamespaceSystem
-	if native {
-		labelled := listwatch.Labelled(maps(access.Namespace), "", network.AllocationsLabel)
-		s.keep(s.served, types.TableAllocations, labelled, access.RowsOf(s.Allocations, network.AllocationsOf, access.Name))
+	maps, on := s.conn.Kube.CoreV1().ConfigMaps, types.NamespaceSystem
+	keepIf(s, native, types.TableAllocations, listwatch.Labelled(maps(access.Namespace), "", network.AllocationsLabel), s.Allocations, network.AllocationsOf)
+	keepIf(s, native && leads, types.TableDNSServer, listwatch.ListWatch(maps(on), byName(types.DNSConfigMap)), s.DNSServer, network.DNSServerOf)
+	keepIf(s, native && leads, types.TableDNSRollout, listwatch.ListWatch(s.conn.Kube.AppsV1().Deployments(on), byName(types.DNSDeployment)),
+		s.DNSRollout, network.DNSRolloutOf)
+}
+
+// keepIf keeps a table of one namespace, or has it empty.
+func keepIf[O metav1.Object, T any](s *viewSet, wanted bool, name string, lw *cache.ListWatch, table access.Writer[T], row func(O) T) {
+	if wanted {
+		s.keep(s.served, name, lw, access.RowsOf(table, row, access.Name))
 	} else {
-		empty(s.run, types.TableAllocations, s.Allocations)
-	}
-	if native && leads {
-		custom := listwatch.ListWatch(maps(system), byName(types.DNSConfigMap))
-		deployment := listwatch.ListWatch(s.conn.Kube.AppsV1().Deployments(system), byName(types.DNSDeployment))
-		s.keep(s.served, types.TableDNSServer, custom, access.RowsOf(s.DNSServer, network.DNSServerOf, access.Name))
-		s.keep(s.served, types.TableDNSRollout, deployment, access.RowsOf(s.DNSRollout, network.DNSRolloutOf, access.Name))
-	} else {
-		empty(s.run, types.TableDNSServer, s.DNSServer)
-		empty(s.run, types.TableDNSRollout, s.DNSRollout)
+		empty(s.run, name, table)
 	}
 }
 

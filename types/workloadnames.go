@@ -10,16 +10,11 @@ import (
 // AppNetworkStatus is zedrouter's word on the networks of one workload, keyed by its
 // UUID (docs/wire.md, "AppNetworkStatus"). Fields zedkube does not read are left out.
 type AppNetworkStatus struct {
-	UUIDandVersion    UUIDandVersion
-	Activated         bool
-	PendingAdd        bool
-	PendingModify     bool
-	PendingDelete     bool
-	ConfigInSync      bool
-	DisplayName       string
-	KubeApp           *KubeAppInfo // nil for an application of the controller
-	AppNetAdapterList []AppNetAdapterStatus
-	Error             string
+	UUIDandVersion                                                    UUIDandVersion
+	Activated, PendingAdd, PendingModify, PendingDelete, ConfigInSync bool
+	DisplayName, Error                                                string
+	KubeApp                                                           *KubeAppInfo // nil for an application of the controller
+	AppNetAdapterList                                                 []AppNetAdapterStatus
 }
 
 // AppNetAdapterStatus is one adapter of a workload.
@@ -31,6 +26,8 @@ type AppNetAdapterStatus struct {
 
 // AssignedAddr is one of its addresses.
 type AssignedAddr struct{ Address net.IP }
+
+func (a AssignedAddr) String() string { return a.Address.String() }
 
 // Ready reports that zedrouter has set up all that it was asked for.
 func (s AppNetworkStatus) Ready() bool {

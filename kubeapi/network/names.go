@@ -34,14 +34,14 @@ const (
 )
 
 // allocations is the text under allocationsKey.
-type allocations struct {
-	Version     int                         `json:"version"`
-	Allocations map[string]types.Allocation `json:"allocations"`
+type allocations[T any] struct {
+	Version     int          `json:"version"`
+	Allocations map[string]T `json:"allocations"`
 }
 
 // AllocationsOf is the row of a ConfigMap with allocations.
 func AllocationsOf(m *corev1.ConfigMap) types.NetworkAllocations {
-	doc := allocations{Version: 1}
+	doc := allocations[types.Allocation]{Version: 1}
 	if text := m.Data[allocationsKey]; text != "" && json.Unmarshal([]byte(text), &doc) != nil {
 		return types.NetworkAllocations{Why: allocationsKey + " cannot be read"}
 	} else if doc.Version != 1 {
@@ -79,8 +79,14 @@ func editAllocations(ctx context.Context, conn *access.Connection, name string, 
 	if row.Why != "" {
 		return errors.New(row.Why)
 	}
-	next := edit(row)
-	data, err := json.Marshal(allocations{1, next.Entries})
+	next, was, doc := edit(row), allocations[json.RawMessage]{}, allocations[any]{1, map[string]any{}}
+	_ = json.Unmarshal([]byte(m.Data[allocationsKey]), &was) // AllocationsOf has read it
+	for app, is := range next.Entries {
+		if doc.Allocations[app] = is; reflect.DeepEqual(row.Entries[app], is) {
+			doc.Allocations[app] = was.Allocations[app] // newer releases may say more in it
+		}
+	}
+	data, err := json.Marshal(doc)
 	labels, text := map[string]string{managedLabel: managedValue, instanceLabel: next.Network}, map[string]string{allocationsKey: string(data)}
 	switch empty := len(next.Entries) == 0; {
 	case err != nil || reflect.DeepEqual(next, row) || isNew && empty:

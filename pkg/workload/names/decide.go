@@ -1,11 +1,10 @@
 package names
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -32,12 +31,11 @@ const (
 
 // facts is everything decide may look at.
 type facts struct {
-	now                      time.Time
-	native, leads            bool
-	own                      string // name of this node; "" while it is not a node
-	known                    bool   // zedrouter has published everything
-	seen, nodesSeen, dnsSeen bool   // these tables are complete
-
+	now        time.Time
+	native     bool
+	known      bool                                   // zedrouter has published everything
+	leads      bool                                   // and sees what CoreDNS has
+	own        string                                 // name of this node; "" while it is not one, or not all nodes and ConfigMaps are seen
 	apps       map[string]types.AppNetworkStatus      // by UUID
 	networks   map[string]types.NetworkInstanceStatus // by UUID
 	configMaps map[string]types.NetworkAllocations
@@ -50,48 +48,48 @@ type facts struct {
 
 // memory is what this process remembers. Losing it costs a pause, or one write.
 type memory struct {
-	written            map[string]map[string]types.Allocation // what this node last wrote, by ConfigMap
-	missing            map[string]time.Time                   // nodes that have addresses and no Node, since when
-	allocations, names settling
-	restarted          time.Time // when CoreDNS last was
+	written   map[string]map[string]types.Allocation // what this node last wrote, by ConfigMap
+	missing   map[string]time.Time                   // nodes that have addresses and no Node, since when
+	settling  map[string]settling                    // by ConfigMap; "" for CoreDNS
+	restarted time.Time                              // when CoreDNS last was
 }
 
 // settling is a change that waits for the end of a burst of changes.
 type settling struct {
-	to             string // "" for no change
+	to             string
 	since, changed time.Time
-}
-
-// wait is the change with what it is now to, and for how long it has to wait.
-func (s settling) wait(to string, now time.Time, quiet, most time.Duration) (settling, time.Duration) {
-	if s.to == "" {
-		s.since = now
-	}
-	if s.to != to {
-		s.to, s.changed = to, now
-	}
-	return s, min(quiet-now.Sub(s.changed), most-now.Sub(s.since))
 }
 
 type action struct {
 	memory
-	edits   map[string]edit // by ConfigMap
-	publish *zone
-	left    []string      // what is left out, and why
-	again   time.Duration // 0 for when something changes
+	edits      map[string]edit // by ConfigMap
+	publish    bool            // text and its hash
+	text, hash string
+	left       []string      // what is left out, and why
+	again      time.Duration // 0 for when something changes
 }
 
 // decide says what to write: where orchestration is not native, nothing.
 func decide(f facts) action {
-	a := action{memory: f.memory}
-	if !f.native || f.own == "" || !f.seen {
+	if !f.native {
+		return action{}
+	}
+	a := action{memory: memory{map[string]map[string]types.Allocation{}, map[string]time.Time{}, map[string]settling{}, f.restarted}, edits: map[string]edit{}}
+	maps.Copy(a.written, f.written)
+	if f.own == "" {
 		return a
 	}
-	a.missing = missing(f)
+	for _, m := range f.configMaps {
+		for _, is := range m.Entries {
+			if _, there := f.nodes[is.NodeName]; !there {
+				a.missing[is.NodeName] = cmp.Or(f.missing[is.NodeName], f.now)
+			}
+		}
+	}
 	if f.known {
 		a.addresses(f)
 	}
-	if f.leads && f.dnsSeen {
+	if f.leads {
 		a.zone(f)
 	}
 	slices.Sort(a.left)
@@ -99,53 +97,46 @@ func decide(f facts) action {
 	return a
 }
 
-// missing are the nodes with addresses that a complete table of nodes lacks.
-func missing(f facts) map[string]time.Time {
-	out := map[string]time.Time{}
-	for _, m := range f.configMaps {
-		for _, is := range m.Entries {
-			if _, there := f.nodes[is.NodeName]; !there && f.nodesSeen {
-				out[is.NodeName] = f.now
-			}
-		}
+func (a *action) leave(format string, args ...any) {
+	a.left = append(a.left, fmt.Sprintf(format, args...))
+}
+
+// due reports whether a change has waited for the end of its burst, and until after.
+func (a *action) due(f facts, key, to string, quiet, most time.Duration, after time.Time) bool {
+	s, waits := f.settling[key]
+	if !waits {
+		s.since = f.now
 	}
-	for node := range out {
-		if since, known := f.missing[node]; known {
-			out[node] = since
-		}
+	if s.to != to {
+		s.to, s.changed = to, f.now
 	}
-	return out
+	a.settling[key] = s
+	wait := max(min(quiet-f.now.Sub(s.changed), most-f.now.Sub(s.since)), after.Sub(f.now))
+	if wait > 0 && (a.again == 0 || wait < a.again) {
+		a.again = wait
+	}
+	return wait <= 0
 }
 
 // addresses compares the ConfigMaps with what zedrouter assigned.
 func (a *action) addresses(f facts) {
-	var gone []string
-	for node, since := range a.missing {
-		if f.leads && f.now.Sub(since) >= removedFor {
-			gone = append(gone, node)
-		}
-	}
-	edits, changes := wanted(f, a), ""
-	for _, name := range slices.Sorted(maps.Keys(edits)) {
-		row, e := f.configMaps[name], edits[name]
+	gone := maps.Clone(a.missing)
+	maps.DeleteFunc(gone, func(_ string, since time.Time) bool { return !f.leads || f.now.Sub(since) < removedFor })
+	for name, e := range wanted(f, a) {
+		row := f.configMaps[name]
 		e.node, e.gone, e.written = f.own, gone, f.written[name]
 		next := e.change(row)
-		switch edits[name] = e; {
-		case row.Why != "":
-			a.left = append(a.left, "those of ConfigMap eve-kube-app/"+name+": "+row.Why)
-		case len(next.Entries)+len(row.Entries) > 0 && !reflect.DeepEqual(next, row):
-			changes += fmt.Sprint(name, next) // fmt sorts maps
+		if row.Why != "" {
+			a.leave("those of ConfigMap eve-kube-app/%s: %s", name, row.Why)
 			continue
 		}
-		if delete(edits, name); len(e.mine) > 0 && row.Why == "" && next.Network != e.network {
-			a.left = append(a.left, fmt.Sprintf("those on network instance %s: instance %.70q of the same name has workloads on other nodes", e.network, next.Network))
+		if len(e.mine) > 0 && next.Network != e.network {
+			a.leave("those on network instance %s: instance %.70q of the same name has workloads on other nodes", e.network, next.Network)
 		}
-	}
-	var wait time.Duration
-	if a.allocations, wait = f.allocations.wait(changes, f.now, ownQuiet, ownMost); wait <= 0 {
-		a.edits = edits
-	} else if changes != "" {
-		a.again = wait
+		changed := len(next.Entries)+len(row.Entries) > 0 && !reflect.DeepEqual(next, row)
+		if changed && a.due(f, name, fmt.Sprint(e.mine, gone), ownQuiet, ownMost, time.Time{}) { // fmt sorts maps
+			a.edits[name] = e
+		}
 	}
 }
 
@@ -153,7 +144,7 @@ func (a *action) addresses(f facts) {
 type edit struct {
 	network, node string
 	mine, written map[string]types.Allocation // written is what the node wrote the last time
-	gone          []string                    // nodes that were removed from the cluster
+	gone          map[string]time.Time        // nodes that were removed from the cluster
 }
 
 // change is the ConfigMap after the edit. Where other nodes have workloads on another
@@ -162,7 +153,7 @@ type edit struct {
 func (e edit) change(row types.NetworkAllocations) types.NetworkAllocations {
 	next := types.NetworkAllocations{Network: row.Network, Entries: map[string]types.Allocation{}}
 	for app, is := range row.Entries {
-		if is.NodeName != e.node && !slices.Contains(e.gone, is.NodeName) {
+		if _, gone := e.gone[is.NodeName]; !gone && is.NodeName != e.node {
 			next.Entries[app] = is
 		}
 	}
@@ -194,8 +185,7 @@ func wanted(f facts, a *action) map[string]edit {
 			if !s.Ready() || !there {
 				continue
 			}
-			name := types.AllocationsName(network.DisplayName)
-			is := types.Allocation{
+			name, is := types.AllocationsName(network.DisplayName), types.Allocation{
 				AppUUID: app, AppName: s.DisplayName, Namespace: types.NamespaceApps, NodeName: f.own, NIUUID: id, NIDisplayName: network.DisplayName,
 			}
 			if s.KubeApp != nil {
@@ -203,10 +193,10 @@ func wanted(f facts, a *action) map[string]edit {
 			}
 			switch {
 			case !is.Valid():
-				a.left = append(a.left, fmt.Sprintf("%.70q in namespace %.70q on network %.70q: one of them is not a valid DNS label", is.AppName, is.Namespace, is.NIDisplayName))
+				a.leave("%.70q in namespace %.70q on network %.70q: one of them is not a valid DNS label", is.AppName, is.Namespace, is.NIDisplayName)
 				continue
 			case instances[network.DisplayName] > 1:
-				a.left = append(a.left, fmt.Sprintf("those on network %q: several network instances have that name", network.DisplayName))
+				a.leave("those on network %q: several network instances have that name", network.DisplayName)
 				continue
 			case out[name].mine == nil:
 				out[name] = edit{network: id, mine: map[string]types.Allocation{}}
@@ -214,25 +204,22 @@ func wanted(f facts, a *action) map[string]edit {
 			if former, there := out[name].mine[app]; there { // by another adapter
 				is = former
 			}
-			is.MACs = with(is.MACs, adapter.Mac.String())
-			for _, assigned := range adapter.AssignedAddresses.IPv4Addrs {
-				is.IPv4 = with(is.IPv4, assigned.Address.String())
-			}
-			for _, assigned := range adapter.AssignedAddresses.IPv6Addrs {
-				is.IPv6 = with(is.IPv6, assigned.Address.String())
-			}
+			is.MACs = with(is.MACs, adapter.Mac)
+			is.IPv4 = with(is.IPv4, adapter.AssignedAddresses.IPv4Addrs...)
+			is.IPv6 = with(is.IPv6, adapter.AssignedAddresses.IPv6Addrs...)
 			out[name].mine[app] = is
 		}
 	}
 	return out
 }
 
-// with is the list with text, if that is something, sorted and each once.
-func with(list []string, text string) []string {
-	if text == "" || text == net.IP(nil).String() {
-		return list
+// with is the list with more, sorted and each once. No address is "<nil>", as package net writes it.
+func with[T fmt.Stringer](list []string, more ...T) []string {
+	for _, one := range more {
+		if text := one.String(); text != "" && text != "<nil>" {
+			list = append(list, text)
+		}
 	}
-	list = append(list, text)
 	slices.Sort(list)
 	return slices.Compact(list)
 }
@@ -240,68 +227,57 @@ func with(list []string, text string) []string {
 // zone decides about CoreDNS' configuration. One with which CoreDNS would not start is
 // not written: the cluster would be without DNS.
 func (a *action) zone(f facts) {
-	z, change := render(f.configMaps, a), ""
+	a.text = render(f.configMaps, a)
+	a.hash = fmt.Sprintf("%x", sha256.Sum256([]byte(a.text)))
 	switch {
-	case z.text == f.server.Text && (z.hash == f.rollout.Hash || z.text == "" && f.rollout.Hash == ""):
+	case a.text == f.server.Text && (a.hash == f.rollout.Hash || a.text == "" && f.rollout.Hash == ""):
 	case !f.deployed:
-		a.left = append(a.left, "all: there is no Deployment kube-system/coredns")
-	case f.server.Clash != "" && z.text != "":
-		a.left = append(a.left, fmt.Sprintf("all: key %.70q of ConfigMap kube-system/coredns-custom serves the zone internal as well", f.server.Clash))
+		a.leave("all: there is no Deployment kube-system/coredns")
+	case f.server.Clash != "" && a.text != "":
+		a.leave("all: key %.70q of ConfigMap kube-system/coredns-custom serves the zone internal as well", f.server.Clash)
 	default:
-		change = z.hash
-	}
-	var wait time.Duration
-	a.names, wait = f.names.wait(change, f.now, zoneQuiet, zoneMost)
-	if !f.restarted.IsZero() {
-		wait = max(wait, zoneMost-f.now.Sub(f.restarted))
-	}
-	if change != "" && wait <= 0 {
-		a.publish = &z
-	} else if change != "" && (a.again == 0 || wait < a.again) {
-		a.again = wait
+		a.publish = a.due(f, "", a.hash, zoneQuiet, zoneMost, f.restarted.Add(zoneMost))
 	}
 }
 
-// zone is a server block of CoreDNS' configuration.
-type zone struct{ text, hash string }
-
-// render makes the block byte for byte as EVE's zedkube does, so that a leader of the
-// other kind does not restart CoreDNS. Others may write what it is made of: each label
-// and address is checked.
-func render(configMaps map[string]types.NetworkAllocations, a *action) (z zone) {
-	all, aliases := map[string]types.Allocation{}, map[string]map[string]bool{}
+// render makes CoreDNS' server block byte for byte as EVE's zedkube does, so that a leader
+// of the other kind does not restart CoreDNS. Others may write what it is made of: each
+// label and address is checked.
+func render(configMaps map[string]types.NetworkAllocations, a *action) string {
+	all, names := map[string]types.Allocation{}, map[string]string{} // the only long name of a short one, or ""
 	for configMap, m := range configMaps {
 		for app, is := range m.Entries {
-			name := is.AppName + "." + is.Namespace + "." + is.NIDisplayName + ".internal"
 			if !is.Valid() || types.AllocationsName(is.NIDisplayName) != configMap || len(is.IPv4)+len(is.IPv6) == 0 {
 				continue
 			}
-			if all[name+" "+app] = is; aliases[is.AppName] == nil {
-				aliases[is.AppName] = map[string]bool{}
+			name := is.AppName + "." + is.Namespace + "." + is.NIDisplayName + ".internal"
+			if only, there := names[is.AppName]; !there || only == name {
+				names[is.AppName] = name
+			} else {
+				names[is.AppName] = ""
 			}
-			aliases[is.AppName][name] = true
+			all[name+" "+app] = is
 		}
 	}
 	var lines strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(all)) {
+		is := all[key]
 		name, _, _ := strings.Cut(key, " ")
 		if lines.Len() > maxText {
-			a.left = append(a.left, "those from "+name+" on: the configuration of CoreDNS would be too large")
+			a.leave("those from %s on: the configuration of CoreDNS would be too large", name)
 			break
 		}
-		if is := all[key]; len(aliases[is.AppName]) == 1 {
+		if names[is.AppName] != "" {
 			name += " " + is.AppName + ".internal"
 		}
-		for _, address := range published(all[key]) {
+		for _, address := range published(is) {
 			fmt.Fprintf(&lines, "        %s %s\n", address, name)
 		}
 	}
-	if lines.Len() > 0 {
-		z.text = "internal:53 {\n    errors\n    cache 30\n    hosts {\n" + lines.String() + "        ttl 30\n        fallthrough\n    }\n}\n"
+	if lines.Len() == 0 {
+		return ""
 	}
-	sum := sha256.Sum256([]byte(z.text))
-	z.hash = hex.EncodeToString(sum[:])
-	return z
+	return "internal:53 {\n    errors\n    cache 30\n    hosts {\n" + lines.String() + "        ttl 30\n        fallthrough\n    }\n}\n"
 }
 
 // published are the global unicast addresses, sorted as texts, each once.
@@ -309,7 +285,7 @@ func published(is types.Allocation) (out []string) {
 	for _, text := range slices.Concat(is.IPv4, is.IPv6) {
 		address, err := netip.ParseAddr(text)
 		if address = address.Unmap(); err == nil && address.Zone() == "" && address.IsGlobalUnicast() && len(out) < maxAddresses {
-			out = with(out, address.String())
+			out = with(out, address)
 		}
 	}
 	return out

@@ -46,11 +46,11 @@ func TestTheServerBlockIsThatOfEVE(t *testing.T) {
 }
 `
 	z := render(maps, &action{})
-	if d := cmp.Diff(want, z.text); d != "" {
+	if d := cmp.Diff(want, z); d != "" {
 		t.Error("want -, got +\n" + d)
 	}
-	if len(z.hash) != 64 || render(nil, &action{}).text != "" {
-		t.Errorf("hash %s; of nothing %q", z.hash, render(nil, &action{}).text)
+	if of := render(nil, &action{}); of != "" {
+		t.Errorf("of nothing %q", of)
 	}
 }
 
@@ -68,15 +68,15 @@ func hostile() []types.Allocation {
 }
 
 func TestWhatIsNoNameOrNoAddressReachesNoCorefile(t *testing.T) {
-	if z := render(on("floor", hostile()...), &action{}); z.text != "" {
-		t.Errorf("rendered:\n%s", z.text)
+	if z := render(on("floor", hostile()...), &action{}); z != "" {
+		t.Errorf("rendered:\n%s", z)
 	}
 	elsewhere := entry("web", "shop", "10.55.0.7")
-	if z := render(on("roof", elsewhere), &action{}); z.text != "" {
-		t.Errorf("of a network in another one's ConfigMap:\n%s", z.text)
+	if z := render(on("roof", elsewhere), &action{}); z != "" {
+		t.Errorf("of a network in another one's ConfigMap:\n%s", z)
 	}
-	if z := render(on("floor", append(hostile(), elsewhere)...), &action{}); strings.Count(z.text, "\n") != 9 {
-		t.Errorf("rendered:\n%s", z.text)
+	if z := render(on("floor", append(hostile(), elsewhere)...), &action{}); strings.Count(z, "\n") != 9 {
+		t.Errorf("rendered:\n%s", z)
 	}
 }
 
@@ -87,8 +87,8 @@ func TestTooManyNamesAreCutAndReported(t *testing.T) {
 	}
 	var a action
 	z := render(on("floor", all...), &a)
-	if len(z.text) > maxText+1000 || len(z.text) < maxText || len(a.left) != 1 || !strings.Contains(a.left[0], "too large") {
-		t.Errorf("%d bytes, left out %v", len(z.text), a.left)
+	if len(z) > maxText+1000 || len(z) < maxText || len(a.left) != 1 || !strings.Contains(a.left[0], "too large") {
+		t.Errorf("%d bytes, left out %v", len(z), a.left)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestWhichWorkloadsHaveAddresses(t *testing.T) {
 
 func TestAConfigMapThatCannotBeReadIsLeftAsItIs(t *testing.T) {
 	f := facts{
-		now: time.Now(), native: true, known: true, seen: true, own: "n1",
+		now: time.Now(), native: true, known: true, own: "n1",
 		apps:       map[string]types.AppNetworkStatus{appID("web"): app("shop", "web", "10.55.0.7", "floor")},
 		networks:   map[string]types.NetworkInstanceStatus{netID("floor").String(): {DisplayName: "floor"}},
 		configMaps: map[string]types.NetworkAllocations{"eve-ni-floor-allocations": {Why: "allocations.json cannot be read"}},

@@ -24,7 +24,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// period is only a safety net: everything that counts rings.
+// period is a safety net, everything that counts rings; and how seldom the log says
+// what is left out, which is other workloads with each change in a burst.
 const period = time.Minute
 
 // Kube is what the component does to the cluster. Every verb ends when its context does.
@@ -39,15 +40,13 @@ type Kube interface {
 
 // Component gives names. Every exported field is required.
 type Component struct {
-	Log   logrus.FieldLogger
-	Pulse *loop.Pulse
-
-	Apps       pubsub.Source[types.AppNetworkStatus]
-	Networks   pubsub.Source[types.NetworkInstanceStatus]
-	Membership pubsub.Reader[types.ClusterMembership]
-	Info       pubsub.Reader[types.EdgeNodeInfo]
-	Leader     pubsub.Reader[types.KubeLeaderElectInfo]
-
+	Log         logrus.FieldLogger
+	Pulse       *loop.Pulse
+	Apps        pubsub.Source[types.AppNetworkStatus]
+	Networks    pubsub.Source[types.NetworkInstanceStatus]
+	Membership  pubsub.Reader[types.ClusterMembership]
+	Info        pubsub.Reader[types.EdgeNodeInfo]
+	Leader      pubsub.Reader[types.KubeLeaderElectInfo]
 	Nodes       pubsub.Reader[types.Node]
 	Tables      pubsub.Reader[types.TableStatus]
 	Allocations pubsub.Reader[types.NetworkAllocations]
@@ -55,8 +54,9 @@ type Component struct {
 	DNSRollout  pubsub.Reader[types.DNSRollout]
 	Kube        Kube
 
-	memory memory
-	left   string // what was last logged as left out
+	memory
+	left   string    // what was last logged as left out
+	logged time.Time // when
 }
 
 // Run steps until ctx is done.
@@ -67,13 +67,11 @@ func (c *Component) Run(ctx context.Context) {
 
 // Step looks, decides and acts once.
 func (c *Component) Step(ctx context.Context) error {
-	if c.memory.written == nil {
-		c.memory.written = map[string]map[string]types.Allocation{}
-	}
 	a := decide(c.look())
 	c.memory = a.memory
-	if left := phrase.Few(a.left, 5); left != c.left {
+	if left := phrase.Few(a.left, 5); left != c.left && time.Since(c.logged) >= period {
 		if c.left = left; left != "" {
+			c.logged = time.Now()
 			c.Log.Warn("names of workloads are left out: " + left)
 		}
 	}
@@ -81,45 +79,38 @@ func (c *Component) Step(ctx context.Context) error {
 }
 
 func (c *Component) look() facts {
-	// Whether a table is complete is read before it: it can only be more complete since.
-	tables := c.Tables.All()
-	f := facts{
-		now: time.Now(), known: c.Apps.Synced() && c.Networks.Synced(), seen: tables[types.TableAllocations].Complete,
-		nodesSeen: tables[types.TableNodes].Complete, dnsSeen: tables[types.TableDNSServer].Complete && tables[types.TableDNSRollout].Complete, memory: c.memory,
-	}
-	f.apps, f.networks, f.nodes, f.configMaps = c.Apps.All(), c.Networks.All(), c.Nodes.All(), c.Allocations.All()
+	tables := c.Tables.All() // before what is in them, which can only be more complete since
 	membership, _ := c.Membership.Get(types.Global)
 	leader, _ := c.Leader.Get(types.Global)
-	f.native, f.leads = membership.NativeOrchestration(), leader.IsStatsLeader
-	if info, ok := c.Info.Get(types.Global); ok {
+	f := facts{now: time.Now(), native: membership.NativeOrchestration(), known: c.Apps.Synced() && c.Networks.Synced(), memory: c.memory}
+	f.apps, f.networks, f.nodes, f.configMaps = c.Apps.All(), c.Networks.All(), c.Nodes.All(), c.Allocations.All()
+	if info, ok := c.Info.Get(types.Global); ok && tables[types.TableAllocations].Complete && tables[types.TableNodes].Complete {
 		own, _ := types.OwnNode(f.nodes, info)
 		f.own = own.Name
 	}
+	f.leads = leader.IsStatsLeader && tables[types.TableDNSServer].Complete && tables[types.TableDNSRollout].Complete
 	f.server, _ = c.DNSServer.Get(types.DNSConfigMap)
 	f.rollout, f.deployed = c.DNSRollout.Get(types.DNSDeployment)
 	return f
 }
 
-func (c *Component) apply(ctx context.Context, a action) error {
-	var failed error
+func (c *Component) apply(ctx context.Context, a action) (failed error) {
 	for _, name := range slices.Sorted(maps.Keys(a.edits)) {
-		e := a.edits[name]
-		if err := c.Kube.EditAllocations(types.Because(ctx, "zedrouter", "addresses of workloads changed"), name, e.change); err != nil {
-			failed = errors.Join(failed, err)
-			continue
+		err := c.Kube.EditAllocations(types.Because(ctx, "zedrouter", "addresses of workloads changed"), name, a.edits[name].change)
+		if err == nil {
+			c.written[name] = a.edits[name].mine
+			delete(c.settling, name)
 		}
-		c.memory.written[name] = e.mine
+		failed = errors.Join(failed, err)
 	}
-	if len(a.edits) > 0 && failed == nil {
-		c.memory.allocations = settling{}
-	}
-	if a.publish == nil {
+	if !a.publish {
 		return failed
 	}
-	if err := c.Kube.PublishNames(types.Because(ctx, "zedrouter", "names of workloads changed"), a.publish.text, a.publish.hash); err != nil {
-		return errors.Join(failed, err)
+	err := c.Kube.PublishNames(types.Because(ctx, "zedrouter", "names of workloads changed"), a.text, a.hash)
+	if err == nil {
+		c.Log.Info("names of workloads published; CoreDNS restarts with them")
+		delete(c.settling, "")
+		c.restarted = time.Now()
 	}
-	c.Log.Info("names of workloads published; CoreDNS restarts with them")
-	c.memory.names, c.memory.restarted = settling{}, time.Now()
-	return failed
+	return errors.Join(failed, err)
 }

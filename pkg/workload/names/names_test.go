@@ -302,3 +302,51 @@ func TestVirtualMachinesHaveNamesToo(t *testing.T) {
 		}
 	})
 }
+
+func TestAConfigMapThatIsNotOursDoesNotHurryTheOthers(t *testing.T) {
+	play(t, func(s *stage) {
+		n1 := s.agents["n1"]
+		s.foreign = "eve-ni-roof-allocations"
+		_ = n1.networks.Publish(netID("roof").String(), types.NetworkInstanceStatus{DisplayName: "roof"})
+		_ = n1.apps.Publish(appID("x"), app("shop", "x", "10.66.0.7", "roof"))
+		s.after(time.Hour)
+		for i := range 90 {
+			n1.runs(fmt.Sprint("pod-", i), address(i))
+			s.after(100 * time.Millisecond)
+		}
+		s.after(time.Hour)
+		if n := len(s.entries()); n != 90 || s.edited > 2 || n1.logged("it is not EVE's") != 1 {
+			t.Errorf("%d addresses, %d writes, logged %d times", n, s.edited, n1.logged("it is not EVE's"))
+		}
+	})
+}
+
+func TestABurstOfPodsWithoutNamesIsNoFloodInTheLog(t *testing.T) {
+	play(t, func(s *stage) {
+		n1 := s.agents["n1"]
+		for i := range 300 {
+			n1.runs(fmt.Sprint("Pod_", i), address(i))
+			s.after(100 * time.Millisecond)
+		}
+		s.after(time.Hour)
+		if n := n1.logged("left out"); n != 2 || n1.logged("and 295 more") != 1 {
+			t.Errorf("%d lines", n)
+		}
+	})
+}
+
+func TestANodeThatWasMissingBeforeNativeOrchestrationEndedHasItsTenMinutesAgain(t *testing.T) {
+	play(t, func(s *stage) {
+		n1 := s.agents["n1"]
+		s.agents["n3"].runs("db", "10.55.0.8")
+		s.after(time.Hour)
+		s.agents["n3"].end()
+		_ = s.nodes.Unpublish("n3")
+		s.after(5 * time.Minute)
+		_ = n1.member.Publish(types.Global, membership(types.ClusterTypeReplicatedStorage))
+		s.after(time.Hour)
+		_ = n1.member.Publish(types.Global, membership(types.ClusterTypeK3sBase))
+		s.after(time.Minute)
+		s.want("native again", map[string]string{"db": "n3"})
+	})
+}

@@ -1,6 +1,7 @@
 package names
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,7 @@ type stage struct {
 	published  []string   // what CoreDNS was restarted for
 	edited     int        // writes of ConfigMaps
 	fails      error      // of every verb
+	foreign    string     // a ConfigMap that is not EVE's
 }
 
 type agent struct {
@@ -63,8 +65,8 @@ type agent struct {
 func (s *stage) EditAllocations(_ context.Context, name string, edit func(types.NetworkAllocations) types.NetworkAllocations) error {
 	s.world.Lock()
 	defer s.world.Unlock()
-	if s.fails != nil {
-		return s.fails
+	if s.fails != nil || name == s.foreign {
+		return cmp.Or(s.fails, errForeign)
 	}
 	row, there := s.configMaps.Get(name)
 	switch next := edit(row); {
@@ -220,6 +222,6 @@ func (s *stage) text() string {
 	return row.Text
 }
 
-var errAPI = errors.New("the API server does not answer")
+var errAPI, errForeign = errors.New("the API server does not answer"), errors.New("it is not EVE's")
 
 func address(i int) string { return fmt.Sprintf("10.55.%d.%d", i/200, i%200+1) }
