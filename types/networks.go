@@ -1,6 +1,7 @@
 package types
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 
@@ -42,6 +43,9 @@ type NetworkNAD struct {
 	ID   uuid.UUID // of the network instance
 }
 
+// NetworkNADPrefix begins the names of such attachments.
+const NetworkNADPrefix = "ni-"
+
 // NADOf is the attachment of the instance under that key of the topic; false where it
 // gets none. It is an error where an object cannot have the name that EVE gives it.
 func (s NetworkInstanceStatus) NADOf(key string) (nad NetworkNAD, ok bool, err error) {
@@ -51,9 +55,7 @@ func (s NetworkInstanceStatus) NADOf(key string) (nad NetworkNAD, ok bool, err e
 	if nad.ID, err = uuid.Parse(key); err != nil {
 		return nad, false, fmt.Errorf("network instance %q: its key is not a UUID", key)
 	}
-	if nad.Name = "ni-" + kubeFragment(s.DisplayName); nad.Name == "ni-" {
-		nad.Name += nad.ID.String()
-	}
+	nad.Name = NetworkNADPrefix + cmp.Or(kubeFragment(s.DisplayName), nad.ID.String())
 	if nad.Name = nad.Name[:min(len(nad.Name), maxObjectName)]; !IsObjectName(nad.Name) {
 		return nad, false, fmt.Errorf("network instance %s: %q is not a valid name of a Kubernetes object", key, nad.Name)
 	}

@@ -20,9 +20,8 @@ const (
 
 type facts struct {
 	now      time.Time
-	native   bool // this device is a member, and Kubernetes orchestrates
+	native   bool // this device is a member, Kubernetes orchestrates, and networks is all that zedrouter says
 	leads    bool // this node reports, and sees the cluster
-	known    bool // networks is all that zedrouter says
 	networks map[string]types.NetworkInstanceStatus
 	memory
 }
@@ -46,48 +45,44 @@ type action struct {
 // renaming of an instance, seen as it happens, deletes one: after a restart or a
 // reboot an instance that is absent may just not be published yet. Each is looked at
 // once while this node reports: one that somebody else deletes stays deleted.
-func decide(f facts) action {
-	if !f.native || !f.known {
-		return action{}
+func decide(f facts) (a action) {
+	if !f.native {
+		return a
 	}
-	a := action{memory: memory{map[string]types.NetworkNAD{}, map[types.NetworkNAD]time.Time{}, map[types.NetworkNAD]bool{}}}
-	maps.Copy(a.removed, f.removed)
+	a.memory = memory{map[string]types.NetworkNAD{}, map[types.NetworkNAD]time.Time{}, map[types.NetworkNAD]bool{}}
 	named := map[string][]types.NetworkNAD{}
 	for key, status := range f.networks {
 		nad, ok, err := status.NADOf(key)
 		if err != nil {
 			a.problems = append(a.problems, err.Error())
 		}
-		if ok {
-			named[nad.Name] = append(named[nad.Name], nad)
-			a.last[key] = nad
-		} else if was, had := f.last[key]; had {
+		if was, had := f.last[key]; ok {
+			a.last[key], named[nad.Name] = nad, append(named[nad.Name], nad)
+		} else if had {
 			a.last[key] = was // of another type now, which is no deletion
 		}
 	}
+	maps.Copy(a.removed, f.removed)
 	for key, was := range f.last {
 		if a.last[key] != was && len(a.removed) < maxRemoved {
 			a.removed[was] = f.now
 		}
 	}
 	for name, nads := range named {
-		for _, nad := range nads {
-			delete(a.removed, nad)
-		}
-		switch done := f.done[nads[0]]; {
-		case len(nads) > 1:
+		if len(nads) > 1 {
 			a.problems = append(a.problems, fmt.Sprintf("%d network instances have the name %s: it stays as it is until one of them is renamed", len(nads), name))
-		case f.leads && done:
+		} else if f.leads && f.done[nads[0]] {
 			a.done[nads[0]] = true
-		case f.leads:
+		} else if f.leads {
 			a.ensure = append(a.ensure, nads[0])
 		}
 	}
 	for nad, since := range a.removed {
-		switch owners := len(named[nad.Name]); {
-		case owners == 1:
-			delete(a.removed, nad) // it becomes that of the other instance
-		case !f.leads || owners > 1:
+		owners := named[nad.Name]
+		switch {
+		case len(owners) == 1 || slices.Contains(owners, nad): // it is, or becomes, that of an instance
+			delete(a.removed, nad)
+		case !f.leads || len(owners) > 1:
 		case f.now.Sub(since) < grace:
 			a.again = grace
 		default:

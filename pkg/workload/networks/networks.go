@@ -53,19 +53,16 @@ func (c *Component) Run(ctx context.Context) {
 }
 
 // Step looks, decides and acts once.
-func (c *Component) Step(ctx context.Context) error { return c.apply(ctx, decide(c.look())) }
-
-func (c *Component) look() facts {
+func (c *Component) Step(ctx context.Context) error {
 	membership, _ := c.Membership.Get(types.Global)
 	leader, _ := c.Leader.Get(types.Global)
 	api, _ := c.API.Get(types.Global)
-	return facts{
-		now: time.Now(), memory: c.memory,
-		native:   membership.State == types.MembershipMember && membership.NativeOrchestration(),
-		leads:    leader.IsStatsLeader && api.Answers() && api.Synced,
-		known:    c.Networks.Synced(), // before All: it can only be more since
-		networks: c.Networks.All(),
-	}
+	known := c.Networks.Synced() // before All: it can only be more since
+	return c.apply(ctx, decide(facts{
+		now: time.Now(), memory: c.memory, networks: c.Networks.All(),
+		native: known && membership.State == types.MembershipMember && membership.NativeOrchestration(),
+		leads:  leader.IsStatsLeader && api.Answers() && api.Synced,
+	}))
 }
 
 func (c *Component) apply(ctx context.Context, a action) error {
@@ -78,24 +75,20 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	errs := []error{loop.Again(a.again)}
 	ctx = types.Because(ctx, "CONTROLLER", "a network instance of the cluster was made, renamed or deleted")
 	for _, nad := range a.remove {
-		if err := c.Kube.DeleteNetworkNAD(ctx, nad); err != nil && !errors.Is(err, types.ErrNotInstalled) {
-			errs = append(errs, err)
+		err := c.Kube.DeleteNetworkNAD(ctx, nad)
+		if err == nil || errors.Is(err, types.ErrNotInstalled) {
+			delete(c.removed, nad)
 			continue
 		}
-		delete(c.removed, nad)
-		c.Log.WithField("nad", nad.Name).Info("network attachment deleted: its network instance was deleted or renamed")
+		errs = append(errs, err)
 	}
 	for _, nad := range a.ensure {
-		switch err := c.Kube.EnsureNetworkNAD(ctx, nad); {
-		case errors.Is(err, types.ErrForeignNAD): // it stays so until somebody renames one of them
-			c.Log.WithError(err).Error("network instance has no attachment")
-		case err != nil:
+		err := c.Kube.EnsureNetworkNAD(ctx, nad)
+		if c.done[nad] = err == nil || errors.Is(err, types.ErrForeignNAD); !c.done[nad] {
 			errs = append(errs, err)
-			continue
-		default:
-			c.Log.WithField("nad", nad.Name).WithField("network", nad.ID.String()).Info("network attachment exists")
+		} else if err != nil { // it stays so until somebody renames one of them
+			c.Log.WithError(err).Error("network instance has no attachment")
 		}
-		c.done[nad] = true
 	}
 	return errors.Join(errs...)
 }

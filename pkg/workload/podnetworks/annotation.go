@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,42 +29,40 @@ type selection struct {
 	} `json:"portMappings"`
 }
 
-// configOf is the configuration for the workload of a pod; without adapters where the
-// pod attaches to no network instance, and with an error.
-func configOf(p types.Pod, nads map[string]uuid.UUID) (types.AppNetworkConfig, error) {
+// configOf is the configuration for the workload of a pod, and its attachments to
+// network instances; without one it is the identity alone.
+func configOf(p types.Pod, nads map[string]uuid.UUID) (config types.AppNetworkConfig, list []selection, err error) {
 	owner := cmp.Or(p.Owner.Name, p.Name)
 	seed := uuid.NewSHA1(uuid.NameSpaceOID, []byte("eve-kube-app-network-id"))
-	config := types.AppNetworkConfig{
+	config = types.AppNetworkConfig{
 		UUIDandVersion: types.UUIDandVersion{UUID: uuid.NewSHA1(seed, []byte(p.Namespace+"/"+owner)), Version: "1"},
 		DisplayName:    cmp.Or(p.Deployment, owner), Activate: true,
 		KubeApp: &types.KubeAppInfo{Namespace: p.Namespace, OwnerName: owner},
 	}
-	selections, err := parse(strings.TrimSpace(p.Networks))
-	if err != nil {
-		return config, fmt.Errorf("the annotation is not valid: %w", err)
+	if list, err = parse(strings.TrimSpace(p.Networks)); err != nil {
+		return config, nil, fmt.Errorf("the annotation is not valid: %w", err)
 	}
-	var adapters []types.AppNetAdapterConfig
+	list = slices.DeleteFunc(list, func(s selection) bool {
+		return !strings.HasPrefix(s.Name, types.NetworkNADPrefix) || cmp.Or(s.Namespace, p.Namespace) != types.NamespaceApps
+	})
 	taken := map[uuid.UUID]bool{}
-	for _, s := range selections {
-		id, ok := nads[s.Name]
-		if !ok || cmp.Or(s.Namespace, p.Namespace) != types.NamespaceApps {
-			continue
-		}
-		i := len(adapters)
+	for i, s := range list {
+		id, known := nads[s.Name]
 		a := types.AppNetAdapterConfig{Name: "net" + strconv.Itoa(i), IntfOrder: uint32(i), Network: id, ACLs: rules(s)} //nolint:gosec // a small number
 		switch err := s.fill(&a); {
 		case err != nil:
-			return config, fmt.Errorf("%s: %w", s.Name, err)
+			return config, list, fmt.Errorf("%s: %w", s.Name, err)
+		case !known:
+			return config, list, fmt.Errorf("no network instance has the name %s", s.Name)
 		case id == uuid.Nil:
-			return config, fmt.Errorf("several network instances have the name %s", s.Name)
+			return config, list, fmt.Errorf("several network instances have the name %s", s.Name)
 		case taken[id]:
-			return config, fmt.Errorf("%s is named twice", s.Name)
+			return config, list, fmt.Errorf("%s is named twice", s.Name)
 		}
 		taken[id] = true
-		adapters = append(adapters, a)
+		config.AppNetAdapterList = append(config.AppNetAdapterList, a)
 	}
-	config.AppNetAdapterList = adapters
-	return config, nil
+	return config, list, nil
 }
 
 // parse reads both grammars of the annotation: a list in JSON, and names with commas
@@ -73,12 +72,9 @@ func parse(text string) (list []selection, err error) {
 		return list, json.Unmarshal([]byte(text), &list)
 	}
 	for entry := range strings.SplitSeq(text, ",") {
-		name, _, _ := strings.Cut(strings.TrimSpace(entry), "@")
-		namespace, rest, ok := strings.Cut(name, "/")
-		if !ok {
-			namespace, rest = "", name
-		}
-		list = append(list, selection{Namespace: namespace, Name: rest})
+		entry, _, _ = strings.Cut(strings.TrimSpace(entry), "@")
+		slash := strings.Index(entry, "/")
+		list = append(list, selection{Namespace: entry[:max(slash, 0)], Name: entry[slash+1:]})
 	}
 	return list, nil
 }

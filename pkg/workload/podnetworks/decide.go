@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// removeAfter is how long a marker outlasts its pod: one that is made again under
-	// the same name finds it.
+	// removeAfter is how long a marker and a configuration outlast their pods: one that
+	// is made again under the same name finds them.
 	removeAfter = time.Minute
-	// journalAfter is how long a change waits to be kept: pods come and go in bursts,
-	// and a disk has only so many writes.
+	// journalAfter is how long a change waits to be kept, but for the very first list:
+	// pods come and go in bursts, and a disk has only so many writes.
 	journalAfter = time.Minute
 	// portion is how many configurations a step publishes, so that the markers of pods
 	// that come meanwhile do not wait; soon is when the next ones are due.
@@ -30,23 +30,23 @@ const (
 )
 
 type facts struct {
-	now           time.Time
-	complete      bool // pods is every pod of this node
-	silent        bool // the API server does not answer
-	pods          map[string]types.Pod
-	networksKnown bool // networks is all that zedrouter says
-	networks      map[string]types.NetworkInstanceStatus
-	configs       map[string]types.AppNetworkConfig // published
-	journal       map[string]string
-	journaling    bool // it is being written
+	now        time.Time
+	complete   bool // pods is every pod of this node
+	silent     bool // the API server does not answer
+	connect    bool // Kubernetes orchestrates, and networks is all that zedrouter says
+	pods       map[string]types.Pod
+	networks   map[string]types.NetworkInstanceStatus
+	configs    map[string]types.AppNetworkConfig // published
+	journal    map[string]string
+	journaling bool // it is being written
 	memory
 }
 
 // memory is what this process has seen. Losing it costs a minute.
 type memory struct {
 	files   map[string]string    // markers that are there, with what this process wrote
-	absent  map[string]time.Time // those whose pods have been gone since
-	changed time.Time            // when they began to differ from the journal; zero while they do not
+	absent  map[string]time.Time // since when nobody needs a marker or a configuration, by its name or key
+	changed time.Time            // when the markers began to differ from the journal; zero while they do not
 }
 
 type action struct {
@@ -60,9 +60,11 @@ type action struct {
 }
 
 // decide says what the markers and the configurations of this node's pods should be.
-// Nothing is taken back while a table is not complete: a pod that is missing may run.
 func decide(f facts) action {
-	a := action{memory: f.memory, write: map[string]string{}, publish: map[string]types.AppNetworkConfig{}}
+	a := action{
+		memory: memory{f.files, map[string]time.Time{}, f.changed},
+		write:  map[string]string{}, publish: map[string]types.AppNetworkConfig{},
+	}
 	markers, configs := a.wanted(f)
 	for name, mark := range f.journal { // there may have been no list since the boot
 		if _, is := f.files[name]; f.silent && !is && isMarker(name) {
@@ -70,47 +72,61 @@ func decide(f facts) action {
 		}
 	}
 	for name, mark := range markers {
-		if f.files[name] == mark {
+		if a.write[name] = mark; f.files[name] == mark {
 			delete(a.write, name)
-		} else {
-			a.write[name] = mark
 		}
 	}
-	a.absent = map[string]time.Time{}
 	for name := range f.files {
-		since, was := f.absent[name]
-		if _, is := markers[name]; is || !was && !f.complete {
-			continue
-		} else if !was {
-			since = f.now
-		}
-		a.absent[name] = since
-		switch rest := removeAfter - f.now.Sub(since); {
-		case rest > 0:
-			a.wake(rest)
-		case f.complete:
+		if _, is := markers[name]; !is && a.over(f, name) {
 			a.remove = append(a.remove, name)
 		}
 	}
-	a.keep(f, markers)
+	for key := range f.configs {
+		if _, is := configs[key]; !is && a.over(f, key) {
+			a.unpublish = append(a.unpublish, key)
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(configs)) {
-		switch was, is := f.configs[key]; {
-		case is && reflect.DeepEqual(was, configs[key]):
+		switch {
+		case reflect.DeepEqual(f.configs[key], configs[key]):
 		case len(a.publish) == portion:
 			a.wake(soon)
 		default:
 			a.publish[key] = configs[key]
 		}
 	}
-	for key := range f.configs {
-		if _, ok := configs[key]; !ok && f.complete {
-			a.unpublish = append(a.unpublish, key)
+	if maps.Equal(markers, f.journal) {
+		a.changed = time.Time{}
+	} else if f.complete && !f.journaling && len(markers) <= types.MaxPodMarkers {
+		if a.changed.IsZero() {
+			a.changed = f.now
+		}
+		if rest := journalAfter - f.now.Sub(a.changed); rest > 0 && f.journal != nil {
+			a.wake(rest)
+		} else {
+			a.journal, a.changed = markers, time.Time{}
 		}
 	}
 	return a
 }
 
-// wanted is the marker of each pod and the configuration of each workload.
+// over reports whether nobody has needed a marker or a configuration for long enough.
+// Nothing is taken back while the table is not complete: a pod that is missing may run.
+func (a *action) over(f facts, name string) bool {
+	since, was := f.absent[name]
+	if !was && !f.complete {
+		return false
+	} else if !was {
+		since = f.now
+	}
+	a.absent[name] = since
+	rest := removeAfter - f.now.Sub(since)
+	a.wake(rest)
+	return rest <= 0 && f.complete
+}
+
+// wanted is the marker of each pod and the configuration of each workload. A marker
+// follows from the pod alone: eve-bridge may read it before zedrouter knows a network.
 func (a *action) wanted(f facts) (markers map[string]string, configs map[string]types.AppNetworkConfig) {
 	nads := map[string]uuid.UUID{} // uuid.Nil where several have the name
 	for key, status := range f.networks {
@@ -129,53 +145,36 @@ func (a *action) wanted(f facts) (markers map[string]string, configs map[string]
 			a.problems = append(a.problems, fmt.Sprintf("pod %q has a name that no marker can have", key))
 			continue
 		}
-		var config types.AppNetworkConfig
-		if p.Networks != "" && !strings.HasPrefix(p.Name, launcherPrefix) {
-			var err error
-			config, err = configOf(p, nads)
-			id := config.UUIDandVersion.UUID.String()
-			if was, ok := f.configs[id]; ok && (err != nil || !f.networksKnown) {
-				config = was // what is in use stays until it is known what else
-			}
-			if err != nil {
-				a.problems = append(a.problems, fmt.Sprintf("networks of pod %s: %v", key, err))
-			}
-			if len(config.AppNetAdapterList) > 0 {
-				configs[id] = config
-			}
+		if markers[name] = markOf(p, nil); p.Networks == "" || strings.HasPrefix(p.Name, launcherPrefix) {
+			continue
 		}
-		markers[name] = markOf(p, config.AppNetAdapterList)
+		config, attached, err := configOf(p, nads)
+		markers[name] = markOf(p, attached)
+		id := config.UUIDandVersion.UUID.String()
+		if !f.connect || err != nil {
+			config = f.configs[id] // what is in use stays
+		}
+		if f.connect && err != nil {
+			a.problems = append(a.problems, fmt.Sprintf("networks of pod %s: %v", key, err))
+		}
+		if len(config.AppNetAdapterList) > 0 {
+			configs[id] = config
+		}
 	}
 	return markers, configs
 }
 
-// keep has the markers of the present pods kept for a boot without an API server.
-func (a *action) keep(f facts, markers map[string]string) {
-	switch {
-	case !f.complete || f.journaling || len(markers) > types.MaxPodMarkers:
-	case maps.Equal(markers, f.journal):
-		a.changed = time.Time{}
-	case f.changed.IsZero():
-		a.changed = f.now
-		a.wake(journalAfter)
-	case f.now.Sub(f.changed) < journalAfter:
-		a.wake(journalAfter - f.now.Sub(f.changed))
-	default:
-		a.journal, a.changed = markers, time.Time{}
-	}
-}
-
 func (a *action) wake(d time.Duration) {
-	if a.again <= 0 || d < a.again {
+	if d > 0 && (a.again <= 0 || d < a.again) {
 		a.again = d
 	}
 }
 
 // markOf is what eve-bridge is to read: which interface of a pod has the default route.
-func markOf(p types.Pod, attached []types.AppNetAdapterConfig) string {
+func markOf(p types.Pod, attached []selection) string {
 	upload := strings.HasPrefix(p.Name, "cdi-upload-") && strings.Contains(p.Name, "-pvc-")
 	switch {
-	case slices.ContainsFunc(attached, func(n types.AppNetAdapterConfig) bool { return n.DefaultRouteVia != nil }):
+	case slices.ContainsFunc(attached, func(s selection) bool { return len(s.DefaultRoute) > 0 }):
 		return "native-ni-default"
 	case len(attached) == 0 && p.Namespace == types.NamespaceApps && !upload:
 		return "controller"

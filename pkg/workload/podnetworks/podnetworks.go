@@ -30,12 +30,11 @@ import (
 const (
 	// DefaultMarkers is the directory in which eve-bridge looks.
 	DefaultMarkers = "/run/zedkube/kubeapp-net"
-	// period is how often the directory is read: a marker that somebody removed is
-	// written again, as no pod starts without.
+	// period is the longest that a marker is missing which somebody removed.
 	period = time.Minute
 	// maxFiles bounds what is read of it, far above the pods of a node.
 	maxFiles = 10_000
-	// problemsText bounds what is logged of the pods of one moment.
+	// problemsText bounds what is logged of the pods, once a period at most.
 	problemsText = 1000
 )
 
@@ -53,9 +52,9 @@ type Component struct {
 	Journal pubsub.Writer[types.PodMarkers]
 
 	memory
-	readAt     time.Time // when the directory was read
 	journaling loop.Call[error]
 	logged     string // the problems that stand
+	loggedAt   time.Time
 }
 
 // Run steps until ctx is done. The markers stay.
@@ -64,45 +63,32 @@ func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Membership, c.Networks, c.NodePods, c.API, &c.journaling)
 }
 
-// Step looks, decides and acts once, under native orchestration alone.
+// Step looks, decides and acts once, on a member of a cluster alone. Markers are for
+// every cluster: eve-bridge sets up no pod without one, natively orchestrated or not.
 func (c *Component) Step(ctx context.Context) error {
-	if membership, _ := c.Membership.Get(types.Global); !membership.NativeOrchestration() {
-		return nil
-	}
-	now := time.Now()
-	if err := c.read(now); err != nil {
-		return fmt.Errorf("read the markers of pods: %w", err)
-	}
-	return c.apply(ctx, decide(c.look(now)))
-}
-
-func (c *Component) look(now time.Time) facts {
-	api, known := c.API.Get(types.Global) // before the pods, which can only be more since
-	journal, _ := c.Journal.Get(types.Global)
-	return facts{
-		now: now, complete: api.Synced && api.Answers(), silent: known && !api.Answers(), pods: c.NodePods.All(),
-		networksKnown: c.Networks.Synced(), networks: c.Networks.All(),
-		configs: c.Configs.All(), journal: journal.Markers, journaling: c.journaling.Busy(), memory: c.memory,
-	}
-}
-
-// read takes note of the markers that are there. Those of another run are written again.
-func (c *Component) read(now time.Time) error {
-	if now.Sub(c.readAt) < period {
+	membership, _ := c.Membership.Get(types.Global)
+	if !membership.Belongs() {
 		return nil
 	}
 	names, err := safefile.Names(c.Dir, maxFiles)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return fmt.Errorf("read the markers of pods: %w", err)
 	}
-	files := map[string]string{}
+	files := map[string]string{} // those of another run are written again
 	for _, name := range names {
 		if isMarker(name) {
 			files[name] = c.files[name]
 		}
 	}
-	c.files, c.readAt = files, now
-	return nil
+	c.files = files
+	api, known := c.API.Get(types.Global) // before the pods, which can only be more since
+	connect := membership.NativeOrchestration() && c.Networks.Synced()
+	journal, _ := c.Journal.Get(types.Global)
+	return c.apply(ctx, decide(facts{
+		now: time.Now(), complete: api.Synced && api.Answers(), silent: known && !api.Answers(), connect: connect,
+		pods: c.NodePods.All(), networks: c.Networks.All(),
+		configs: c.Configs.All(), journal: journal.Markers, journaling: c.journaling.Busy(), memory: c.memory,
+	}))
 }
 
 // apply writes the markers before everything else: a pod does not start without.
@@ -127,8 +113,8 @@ func (c *Component) apply(ctx context.Context, a action) error {
 			return c.Journal.Publish(types.Global, types.PodMarkers{Markers: a.journal})
 		})
 	}
-	if text := phrase.Cut(strings.Join(a.problems, "; "), problemsText); text != c.logged {
-		if c.logged = text; text != "" {
+	if text := phrase.Cut(strings.Join(a.problems, "; "), problemsText); text != c.logged && time.Since(c.loggedAt) >= period {
+		if c.logged, c.loggedAt = text, time.Now(); text != "" {
 			c.Log.Error("some pods cannot be connected: " + text)
 		}
 	}
@@ -136,35 +122,26 @@ func (c *Component) apply(ctx context.Context, a action) error {
 }
 
 // mark writes and removes markers, and returns the first error: one that fails keeps
-// out none of the others.
+// out none of the others. Each is replaced in one step, and none need be on a disk:
+// they end with the boot.
 func (c *Component) mark(a action) (first error) {
+	part := filepath.Join(c.Dir, ".part")
 	if len(a.write) > 0 {
 		first = os.MkdirAll(c.Dir, 0o755) //nolint:gosec // eve-bridge reads it in another container
 	}
 	for name, mark := range a.write {
-		err := c.put(name, mark)
+		err := os.WriteFile(part, []byte(mark), 0o644) //nolint:gosec // eve-bridge reads it in another container
+		if err == nil {
+			err = os.Rename(part, filepath.Join(c.Dir, name))
+		}
 		if first = cmp.Or(first, err); err == nil {
 			c.files[name] = mark
 		}
 	}
 	for _, name := range a.remove {
-		err := os.Remove(filepath.Join(c.Dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		if first = cmp.Or(first, err); err == nil {
-			delete(c.files, name)
-			delete(c.absent, name)
+		if err := os.Remove(filepath.Join(c.Dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			first = cmp.Or(first, err)
 		}
 	}
 	return first
-}
-
-// put replaces a marker in one step. It need not be on a disk: it ends with the boot.
-func (c *Component) put(name, mark string) error {
-	part := filepath.Join(c.Dir, ".part")
-	if err := os.WriteFile(part, []byte(mark), 0o644); err != nil { //nolint:gosec // eve-bridge reads it in another container
-		return err
-	}
-	return os.Rename(part, filepath.Join(c.Dir, name))
 }
