@@ -31,7 +31,7 @@ func knowsWhoCordoned(t *testing.T, c *devcluster.Cluster) {
 		Membership: &pubsub.Table[types.ClusterMembership]{}, K3s: &pubsub.Table[types.K3sVersionStatus]{},
 		Leader: &a.leader, Health: &pubsub.Table[types.KubeReportHealth]{},
 		Uptime:     func() time.Duration { return time.Since(began) },
-		Conditions: &out,
+		Conditions: &out, Node: &pubsub.Table[types.ClusterNodeStatus]{},
 	}
 	says := func(of types.NodeStateType) types.NodeStateCondition {
 		_ = component.Step(t.Context()) // its error is the wish to be called again
