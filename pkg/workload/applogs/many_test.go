@@ -163,7 +163,9 @@ func TestALogThatIsWrittenFastGetsAStream(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		for range 60 {
+		// Two reads, of which the first may come before it has written much, and one more
+		// before another log has given up its stream.
+		for range 2*int(maxPoll/time.Second) + heavy/(20<<10) + 1 {
 			line(20)
 		}
 		for range 20 { // now it is rotated all the time
