@@ -216,8 +216,8 @@ func (b *bounded) evictable(may func(*trackedConn) bool) *trackedConn {
 	return out
 }
 
-// Close implements net.Conn. A farewell of TLS could wait for a client that reads
-// nothing, and hold up who closes; HTTP itself says where an answer ends.
+// Close implements net.Conn. TLS' closing alert is not sent: it could wait for a client
+// that reads nothing, and hold up who closes; HTTP itself says where an answer ends.
 func (h *trackedConn) Close() error {
 	h.owner.remove(h)
 	return h.raw.Close()
