@@ -42,6 +42,9 @@ func decide(f facts) action {
 		afterFailure(f, &a)
 	}
 	a.stop = a.stop || !drains(a.rec.Phase) && drains(f.rec.Phase)
+	if f.known && !f.legacy() {
+		a.rec.Adopted = true // also while a drain waits: before it there is no stamp, and others wait for that
+	}
 	nextStatus(f, &a)
 	return a
 }

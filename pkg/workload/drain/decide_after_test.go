@@ -151,6 +151,12 @@ func TestWhatIsGivenBack(t *testing.T) {
 	if a := decide(idle(first)); !a.rec.Adopted {
 		t.Error("there was nothing to adopt, and that is not written down")
 	}
+	if a := decide(calm(inGates, first, foreign, tainted(time.Second))); !a.rec.Adopted {
+		t.Error("no stamp is written while a drain waits, and what it waits for may wait for that stamp")
+	}
+	if a := decide(calm(inGates, first, foreign, tainted(-time.Second))); a.rec.Adopted {
+		t.Error("a cordon from before the boot is no longer told from others once there is a stamp")
+	}
 	if a := decide(idle(first, rebooted(false), foreign, tainted(-time.Second))); a.rec.Adopted {
 		t.Error("adopted before the node was Ready")
 	}
