@@ -23,6 +23,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/workload/console"
 	"github.com/zedkube/zedkube/pkg/workload/drain"
 	"github.com/zedkube/zedkube/pkg/workload/mounts"
+	"github.com/zedkube/zedkube/pkg/workload/podnetworks"
 	"github.com/zedkube/zedkube/pkg/workload/sriov"
 	"github.com/zedkube/zedkube/test/cmdtest"
 )
@@ -138,6 +139,7 @@ func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
 			c["sriov"].(*sriov.Component).Sysfs, c["watchdog"].(*watchdog.Component).TouchFile,
 			c["localserver"].(*localserver.Component).Socket, c["localserver"].(*localserver.Component).TokenFile,
 			volumes.Devices, volumes.File, supervised.PID, supervised.Proc, supervised.Socket, supervised.Marker,
+			c["podnetworks"].(*podnetworks.Component).Dir,
 		})
 		for i, want := range []string{
 			"/run", "/persist/status", "/tmp/force-NodeDrainStatus-global.json", "/persist/kube-status/force-NodeDrainStatus-global.json",
@@ -149,6 +151,7 @@ func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
 			"/run/edgeview/VncParams/vmiVNC.run", "/run/zedkube/vmiVNC.run", "/run/kube-init", "/proc",
 			"/sys", "/run/zedkube.touch", "/run/zedkube/zedkube.sock", "/run/zedkube/page-token.json",
 			"/dev/longhorn", "/persist/status/zedkube/MountRecovery/global.json", "/run/k3s.pid", "/proc", "/run/k3s-supervisor.sock", "/run/kube/k3s-start",
+			"/run/zedkube/kubeapp-net",
 		} {
 			if got[i] != root+want {
 				t.Errorf("root %q: want %s, not %s", root, root+want, got[i])
