@@ -111,6 +111,7 @@ type ACEAction struct {
 // PodMarkers is the journal of the markers of this node's pods, under key "global" of
 // a persistent topic (docs/wire.md, "PodMarkers").
 type PodMarkers struct {
+	Cluster uuid.UUID         // of which the device was a member; uuid.Nil for none
 	Markers map[string]string `json:"pubsub-large-Markers"` // content by the file's name
 }
 

@@ -31,13 +31,15 @@ const (
 
 type facts struct {
 	now        time.Time
-	complete   bool // pods is every pod of this node
-	silent     bool // the API server does not answer
-	connect    bool // Kubernetes orchestrates, and networks is all that zedrouter says
+	complete   bool      // pods is every pod of this node
+	silent     bool      // the API server does not answer
+	connect    bool      // Kubernetes orchestrates, and networks is all that zedrouter says
+	left       bool      // this device has left its cluster
+	cluster    uuid.UUID // of which it is a member; uuid.Nil for none
 	pods       map[string]types.Pod
 	networks   map[string]types.NetworkInstanceStatus
 	configs    map[string]types.AppNetworkConfig // published
-	journal    map[string]string
+	journal    types.PodMarkers
 	journaling bool // it is being written
 	memory
 }
@@ -54,7 +56,7 @@ type action struct {
 	write             map[string]string // markers
 	remove, unpublish []string
 	publish           map[string]types.AppNetworkConfig
-	journal           map[string]string // nil to leave it
+	journal           *types.PodMarkers // nil to leave it
 	problems          []string
 	again             time.Duration
 }
@@ -66,8 +68,9 @@ func decide(f facts) action {
 		write:  map[string]string{}, publish: map[string]types.AppNetworkConfig{},
 	}
 	markers, configs := a.wanted(f)
-	for name, mark := range f.journal { // there may have been no list since the boot
-		if _, is := f.files[name]; f.silent && !is && isMarker(name) {
+	kept := f.journal.Cluster == f.cluster      // pods of another cluster are not here
+	for name, mark := range f.journal.Markers { // there may have been no list since the boot
+		if _, is := f.files[name]; kept && f.silent && !is && isMarker(name) {
 			a.write[name] = mark
 		}
 	}
@@ -82,7 +85,7 @@ func decide(f facts) action {
 		}
 	}
 	for key := range f.configs {
-		if _, is := configs[key]; !is && a.over(f, key) {
+		if _, is := configs[key]; !is && (f.left || a.over(f, key)) {
 			a.unpublish = append(a.unpublish, key)
 		}
 	}
@@ -95,16 +98,16 @@ func decide(f facts) action {
 			a.publish[key] = configs[key]
 		}
 	}
-	if maps.Equal(markers, f.journal) {
+	if kept && maps.Equal(markers, f.journal.Markers) {
 		a.changed = time.Time{}
 	} else if f.complete && !f.journaling && len(markers) <= types.MaxPodMarkers {
 		if a.changed.IsZero() {
 			a.changed = f.now
 		}
-		if rest := journalAfter - f.now.Sub(a.changed); rest > 0 && f.journal != nil {
+		if rest := journalAfter - f.now.Sub(a.changed); rest > 0 && f.journal.Markers != nil {
 			a.wake(rest)
 		} else {
-			a.journal, a.changed = markers, time.Time{}
+			a.journal, a.changed = &types.PodMarkers{Cluster: f.cluster, Markers: markers}, time.Time{}
 		}
 	}
 	return a
@@ -157,7 +160,7 @@ func (a *action) wanted(f facts) (markers map[string]string, configs map[string]
 		if f.connect && err != nil {
 			a.problems = append(a.problems, fmt.Sprintf("networks of pod %s: %v", key, err))
 		}
-		if len(config.AppNetAdapterList) > 0 {
+		if len(config.AppNetAdapterList) > 0 && !f.left {
 			configs[id] = config
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
@@ -63,12 +64,13 @@ func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Membership, c.Networks, c.NodePods, c.API, &c.journaling)
 }
 
-// Step looks, decides and acts once, on a member of a cluster alone. Markers are for
-// every cluster: eve-bridge sets up no pod without one, natively orchestrated or not.
+// Step looks, decides and acts once. Markers are for every device, a member of a cluster
+// or not: eve-bridge sets up no pod without one.
 func (c *Component) Step(ctx context.Context) error {
 	membership, _ := c.Membership.Get(types.Global)
-	if !membership.Belongs() {
-		return nil
+	var cluster uuid.UUID
+	if membership.Config != nil {
+		cluster = membership.Config.ClusterID.UUID
 	}
 	names, err := safefile.Names(c.Dir, maxFiles)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -86,8 +88,9 @@ func (c *Component) Step(ctx context.Context) error {
 	journal, _ := c.Journal.Get(types.Global)
 	return c.apply(ctx, decide(facts{
 		now: time.Now(), complete: api.Synced && api.Answers(), silent: known && !api.Answers(), connect: connect,
+		left: membership.State == types.MembershipLeft, cluster: cluster,
 		pods: c.NodePods.All(), networks: c.Networks.All(),
-		configs: c.Configs.All(), journal: journal.Markers, journaling: c.journaling.Busy(), memory: c.memory,
+		configs: c.Configs.All(), journal: journal, journaling: c.journaling.Busy(), memory: c.memory,
 	}))
 }
 
@@ -110,7 +113,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	}
 	if a.journal != nil { // beside the steps: the disk may be slow
 		c.journaling.Begin(ctx, period, func(context.Context) error {
-			return c.Journal.Publish(types.Global, types.PodMarkers{Markers: a.journal})
+			return c.Journal.Publish(types.Global, *a.journal)
 		})
 	}
 	if text := phrase.Cut(strings.Join(a.problems, "; "), problemsText); text != c.logged && time.Since(c.loggedAt) >= period {

@@ -324,34 +324,33 @@ func TestTheListIsKeptOnceAMinuteAtMost(t *testing.T) {
 	})
 }
 
-func TestNothingIsTouchedOutsideAClusterAndOnlyMarkersWithoutNativeOrchestration(t *testing.T) {
+func TestEveryDeviceHasMarkersAndOnlyNativeOrchestrationConnects(t *testing.T) {
 	config := func(of types.ClusterType) *types.EdgeNodeClusterConfig {
 		return &types.EdgeNodeClusterConfig{ClusterType: of, EnableNativeK8SOrchestration: of == types.ClusterTypeHA}
 	}
 	words := map[string]string{"shop_a": "native", "eve-kube-app_app": "controller"}
-	for name, c := range map[string]struct {
-		membership *types.ClusterMembership
-		want       map[string]string
-	}{
-		"no membership":  {nil, map[string]string{}},
-		"left":           {&types.ClusterMembership{State: types.MembershipLeft, Config: config(types.ClusterTypeK3sBase)}, map[string]string{}},
-		"not native":     {&types.ClusterMembership{State: types.MembershipMember, Config: config(types.ClusterTypeReplicatedStorage)}, words},
-		"doubtful":       {&types.ClusterMembership{State: types.MembershipDoubtful, Config: config(types.ClusterTypeReplicatedStorage)}, words},
-		"leaving":        {&types.ClusterMembership{State: types.MembershipLeaving}, words},
-		"another's type": {&types.ClusterMembership{State: types.MembershipMember, Config: config(types.ClusterTypeHA)}, words},
+	for name, membership := range map[string]*types.ClusterMembership{
+		"no membership":  nil,
+		"never":          {State: types.MembershipNever},
+		"left":           {State: types.MembershipLeft, Config: config(types.ClusterTypeK3sBase)},
+		"not native":     {State: types.MembershipMember, Config: config(types.ClusterTypeReplicatedStorage)},
+		"doubtful":       {State: types.MembershipDoubtful, Config: config(types.ClusterTypeReplicatedStorage)},
+		"leaving":        {State: types.MembershipLeaving},
+		"another's type": {State: types.MembershipMember, Config: config(types.ClusterTypeHA)},
 	} {
 		play(t, func(s *stage) {
 			_ = s.membership.Unpublish(types.Global)
-			if c.membership != nil {
-				_ = s.membership.Publish(types.Global, *c.membership)
+			if membership != nil {
+				_ = s.membership.Publish(types.Global, *membership)
 			}
 			s.pod("shop", "a", on("eve-kube-app/ni-line-1"))
-			s.pod("eve-kube-app", "app")
 			s.start()
+			s.pod("eve-kube-app", "app")
+			synctest.Wait()
+			s.want(name, words)
 			s.after(time.Hour)
-			s.want(name, c.want)
-			if len(s.configs.All()) != 0 || s.journal.writes.Load() > 0 != (len(c.want) > 0) || len(s.logs.AllEntries()) > 0 {
-				t.Errorf("%s: %v, %v", name, s.configs.All(), s.logs.AllEntries())
+			if n := s.journal.writes.Load(); len(s.configs.All()) != 0 || n != 2 || len(s.logs.AllEntries()) > 0 {
+				t.Errorf("%s: %v, %d writes, %v", name, s.configs.All(), n, s.logs.AllEntries())
 			}
 			s.orchestration(true)
 			synctest.Wait()
@@ -363,6 +362,77 @@ func TestNothingIsTouchedOutsideAClusterAndOnlyMarkersWithoutNativeOrchestration
 			}
 		})
 	}
+}
+
+func TestALeaveWithdrawsNetworksAndKeepsMarkersOfPodsThatAreThere(t *testing.T) {
+	play(t, func(s *stage) {
+		s.pod("shop", "a", on("eve-kube-app/ni-line-1"))
+		s.start()
+		before, _ := s.membership.Get(types.Global)
+		for _, state := range []types.Membership{types.MembershipDoubtful, types.MembershipLeaving} {
+			before.State = state
+			_ = s.membership.Publish(types.Global, before)
+			s.after(time.Hour)
+			if len(s.configs.All()) != 1 {
+				t.Errorf("%s: it is connected to %v", state, s.configs.All())
+			}
+		}
+		s.silent() // the node is deleted, and k3s stopped
+		_ = s.membership.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeft})
+		synctest.Wait()
+		if len(s.configs.All()) > 0 {
+			t.Errorf("zedrouter is still asked for %v", s.configs.All())
+		}
+		s.after(time.Hour)
+		s.want("while it may run", map[string]string{"shop_a": "native"})
+		s.gone("shop", "a") // k3s of a single node
+		s.pod("kube-system", "coredns")
+		s.complete()
+		s.after(removeAfter)
+		s.want("with the list", map[string]string{"kube-system_coredns": "native"})
+	})
+}
+
+func TestABootInAnotherClusterMakesNoMarkersOfTheFormer(t *testing.T) {
+	former, present := uuid.New(), uuid.New()
+	member := func(of uuid.UUID) types.ClusterMembership {
+		config := types.EdgeNodeClusterConfig{ClusterID: types.UUIDandVersion{UUID: of}}
+		return types.ClusterMembership{State: types.MembershipMember, Config: &config}
+	}
+	play(t, func(s *stage) {
+		_ = s.membership.Publish(types.Global, member(former))
+		s.pod("shop", "a")
+		s.start()
+		s.stop()
+		s.gone("shop", "a")
+		s.silent()
+		for name, membership := range map[string]types.ClusterMembership{
+			"another cluster": member(present), "left": {State: types.MembershipLeft}, "never": {State: types.MembershipNever},
+		} {
+			if err := os.RemoveAll(s.dir); err != nil { // the boot
+				t.Fatal(err)
+			}
+			_ = s.membership.Publish(types.Global, membership)
+			s.start()
+			s.after(time.Hour)
+			s.want(name, map[string]string{})
+			s.stop()
+		}
+		_ = s.membership.Publish(types.Global, member(former))
+		s.start()
+		s.want("the same cluster", map[string]string{"shop_a": "native"})
+		s.stop()
+
+		// What is the same in the other cluster is kept for it too.
+		_ = s.membership.Publish(types.Global, member(present))
+		s.pod("shop", "a")
+		s.complete()
+		s.start()
+		s.after(journalAfter)
+		if kept, _ := s.journal.Get(types.Global); kept.Cluster != present || len(kept.Markers) != 1 {
+			t.Errorf("kept: %v", kept)
+		}
+	})
 }
 
 // zedrouter may know a network only after eve-bridge has read the marker.
