@@ -22,7 +22,7 @@ func workload(s *story, _ *testscript.TestScript, args []string) error {
 	if args[2] == "gone" {
 		return m.SetAppNetwork(id, nil)
 	}
-	if err := m.SetNetwork(network.String(), types.NetworkInstanceStatus{DisplayName: "floor", Type: 2, ClusterWide: true}); err != nil {
+	if err := m.SetNetwork(network.String(), &types.NetworkInstanceStatus{DisplayName: "floor", Type: 2, ClusterWide: true}); err != nil {
 		return err
 	}
 	adapter := types.AppNetAdapterStatus{Network: network}

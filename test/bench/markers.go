@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -34,7 +33,8 @@ func (b *bench) markers(ctx context.Context) error {
 	if err := m.ChangeCluster(func(c *types.EdgeNodeClusterConfig) { c.EnableNativeK8SOrchestration = true }); err != nil {
 		return err
 	}
-	if err := announce(m); err != nil {
+	instance := types.NetworkInstanceStatus{DisplayName: "Line_1", Type: types.NetworkInstanceLocal, ClusterWide: true}
+	if err := m.SetNetwork(markerNetwork, &instance); err != nil {
 		return err
 	}
 	if err := until(ctx, "a marker", 100*time.Millisecond, func() bool { return len(marked(m)) > 0 }); err != nil {
@@ -53,13 +53,6 @@ func (b *bench) markers(ctx context.Context) error {
 		"p99 ≤ 50 ms", "%s", percentiles(took))
 	b.add("CPU and RSS of the agent meanwhile", "not measured", "—", "%.1f %% of a CPU, %.0f MB", 100*cpu, residentMB(m.PID()))
 	return nil
-}
-
-// announce plays zedrouter.
-func announce(m *player.Member) error {
-	status, err := json.Marshal(types.NetworkInstanceStatus{DisplayName: "Line_1", Type: types.NetworkInstanceLocal, ClusterWide: true})
-	file := filepath.Join(m.Root, "run/zedrouter/NetworkInstanceStatus", markerNetwork+".json")
-	return errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file+".tmp", status, 0o600), os.Rename(file+".tmp", file))
 }
 
 // marked is the names of the markers that are there.

@@ -102,11 +102,14 @@ func (d *Device) HearsDrain() types.NodeDrainStatus {
 	return status
 }
 
-// SetNetwork makes zedrouter report a network instance.
-func (d *Device) SetNetwork(id string, status types.NetworkInstanceStatus) error {
+// SetNetwork makes zedrouter report a network instance, nil to withdraw that.
+func (d *Device) SetNetwork(id string, status *types.NetworkInstanceStatus) error {
 	d.sending.Lock()
 	defer d.sending.Unlock()
-	return d.networks.Publish(id, status)
+	if status == nil {
+		return d.networks.Unpublish(id)
+	}
+	return d.networks.Publish(id, *status)
 }
 
 // SetAppNetwork makes zedrouter report the networks of a workload, nil to withdraw that.

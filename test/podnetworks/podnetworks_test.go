@@ -57,11 +57,12 @@ fi`
 // stage is one host with a device.
 type stage struct {
 	*rig.Rig
-	m *player.Member
+	m      *player.Member
+	config types.EdgeNodeClusterConfig // what the controller says of the cluster later
 }
 
-// TestEveryPodRunsWithItsMarker tells one story: a burst of pods, pods that come
-// while the agent is away, and pods that go.
+// TestEveryPodRunsWithItsMarker tells one story: a pod before there is a cluster, a
+// burst of pods, pods that come while the agent is away, and pods that go.
 func TestEveryPodRunsWithItsMarker(t *testing.T) {
 	rig.NeedsPods(t)
 	s := &stage{Rig: rig.New(t, rig.Options{Name: "podnetworks", Cluster: devcluster.Options{Nodes: 1, Hosts: true, Real: true}})}
@@ -69,15 +70,15 @@ func TestEveryPodRunsWithItsMarker(t *testing.T) {
 	if err := s.Cluster.BeforeNetwork(0, fmt.Sprintf(plugin, s.m.Root)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.m.ChangeCluster(func(c *types.EdgeNodeClusterConfig) { c.EnableNativeK8SOrchestration = true }); err != nil {
+	if err := s.m.ChangeCluster(func(c *types.EdgeNodeClusterConfig) { s.config, *c = *c, types.EdgeNodeClusterConfig{} }); err != nil {
 		t.Fatal(err)
 	}
 	s.Boot(t)
-	s.network(t, &types.NetworkInstanceStatus{DisplayName: "Line_1", Type: types.NetworkInstanceLocal, ClusterWide: true})
 	for _, story := range []struct {
 		what string
 		tell func(*testing.T)
 	}{
+		{"a pod runs on a device that is configured for no cluster", s.single},
 		{"the network instance has an attachment", s.hasAttachment},
 		{"every pod of a burst runs", s.burst},
 		{"what is asked for is what the plug-in reads", s.words},
@@ -93,22 +94,6 @@ func TestEveryPodRunsWithItsMarker(t *testing.T) {
 	}
 }
 
-// network is zedrouter's word on the network instance; nil withdraws it.
-func (s *stage) network(t *testing.T, status *types.NetworkInstanceStatus) {
-	t.Helper()
-	dir := filepath.Join(s.m.Root, "run/zedrouter/NetworkInstanceStatus")
-	file := filepath.Join(dir, network+".json")
-	err := os.MkdirAll(dir, 0o700)
-	if status == nil {
-		err = os.Remove(file)
-	} else if text, jsonErr := json.Marshal(status); err == nil {
-		err = errors.Join(jsonErr, os.WriteFile(file+".tmp", text, 0o600), os.Rename(file+".tmp", file))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (s *stage) attachment(t *testing.T) string {
 	o, err := s.Cluster.Custom("net-attach-def").Namespace(devcluster.AppNamespace).Get(t.Context(), "ni-line-1", metav1.GetOptions{})
 	if err != nil {
@@ -118,7 +103,28 @@ func (s *stage) attachment(t *testing.T) string {
 	return config
 }
 
+// single has the device's own k3s run without a cluster.
+func (s *stage) single(t *testing.T) {
+	file := filepath.Join(s.m.Root, "run/.kube/k3s/k3s.yaml")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, s.Cluster.NodeKubeconfig(0), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s.deploy(t, "default", "early", "", 1)
+	s.wantWord(t, s.run(t, "default", "early", 1), "native")
+	if _, err := os.Stat(s.m.TopicDir("EdgeNodeClusterStatus") + "/global.json"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is in a cluster: %v", err)
+	}
+}
+
 func (s *stage) hasAttachment(t *testing.T) {
+	err := s.m.ChangeCluster(func(c *types.EdgeNodeClusterConfig) {
+		*c = s.config
+		c.EnableNativeK8SOrchestration = true
+	})
+	instance := types.NetworkInstanceStatus{DisplayName: "Line_1", Type: types.NetworkInstanceLocal, ClusterWide: true}
+	if err = errors.Join(err, s.m.SetNetwork(network, &instance)); err != nil {
+		t.Fatal(err)
+	}
 	rig.Until(t, 60*time.Second, func() string {
 		if is := s.attachment(t); is != `{"cniVersion":"0.3.1","type":"eve-bridge","networkInstance":"`+network+`"}` {
 			return "the attachment: " + is
@@ -128,7 +134,9 @@ func (s *stage) hasAttachment(t *testing.T) {
 }
 
 func (s *stage) lacksAttachment(t *testing.T) {
-	s.network(t, nil)
+	if err := s.m.SetNetwork(network, nil); err != nil {
+		t.Fatal(err)
+	}
 	rig.Until(t, 60*time.Second, func() string {
 		_, err := s.Cluster.Custom("net-attach-def").Namespace(devcluster.AppNamespace).Get(t.Context(), "ni-line-1", metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
