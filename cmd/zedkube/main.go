@@ -30,7 +30,9 @@ func run(more ...func(*cobra.Command, *device.Options)) {
 	program := cli.New(version, runAgent, more...)
 	program.SetArgs(cli.Arguments(os.Args))
 	if err := program.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "zedkube:", terminal.Complaint(err))
+		if complaint := terminal.Complaint(err); complaint != "" {
+			fmt.Fprintln(os.Stderr, "zedkube:", complaint)
+		}
 		stop()
 		os.Exit(terminal.ExitCode(err))
 	}

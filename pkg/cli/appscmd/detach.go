@@ -59,7 +59,9 @@ func NewVMIDetachCommand(o *device.Options) *cobra.Command {
 				return terminal.ExitWith(terminal.ExitUsage, err)
 			}
 			// Also when the terminal goes away the request is taken back.
-			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGHUP, syscall.SIGPIPE)
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGHUP)
+			defer stop()
+			ctx, stop = terminal.WhileRead(ctx, c.OutOrStdout())
 			defer stop()
 			if timeout > 0 {
 				var cancel context.CancelFunc

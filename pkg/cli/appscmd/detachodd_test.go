@@ -93,3 +93,23 @@ func TestVMIDetachThatCannotTellAsksForNothing(t *testing.T) {
 		t.Errorf("%v, left: %v", err, s.lies())
 	}
 }
+
+func TestVMIDetachTakesItsRequestBackWhenItsReaderGoes(t *testing.T) {
+	t.Parallel()
+	s := detachWith(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close()
+	c := device.NewRoot(&device.Options{}, NewVMIDetachCommand)
+	c.SetArgs([]string{"--root", s.root, "vmiDetach", "n3", detachDomain})
+	c.SetOut(write)
+	ended := make(chan error, 1)
+	go func() { ended <- c.ExecuteContext(t.Context()) }()
+	<-s.heard
+	read.Close() // and nothing is written from now on
+	if err := <-ended; terminal.ExitCode(err) != terminal.ExitUsage || len(s.lies()) != 0 {
+		t.Errorf("%v, left: %v", err, s.lies())
+	}
+}

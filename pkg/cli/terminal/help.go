@@ -185,8 +185,11 @@ func NoCommand(c *cobra.Command, args []string) error {
 }
 
 // Complaint is an error as it is printed: in lines, and nothing in it is acted upon by
-// a terminal.
+// a terminal. It is "" where the reader of the output is gone.
 func Complaint(err error) string {
+	if errors.Is(err, errNoReader) {
+		return ""
+	}
 	var lines []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		indent := len(line) - len(strings.TrimLeft(line, " "))

@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errNoReader = errors.New("write: nobody reads the output any more")
+// errNoReader ends a command as SIGPIPE ends any other program: without a word, and with the
+// code that a shell gives for it.
+var errNoReader = ExitWith(128+int(syscall.SIGPIPE), errors.New("write: nobody reads the output any more"))
 
 // lastWrite is for one who reads to get the whole of the last message.
 const lastWrite = time.Second / 4
@@ -49,16 +51,17 @@ type writerFunc func([]byte) (int, error)
 // Write implements io.Writer.
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// whileRead is done, too, when nobody reads w any more. The next write alone would notice that
+// WhileRead is done, too, when nobody reads w any more. The next write alone would notice that
 // late: the next change may be hours away. SIGPIPE does not tell: a broken connection to the API
 // server raises it as well.
-func whileRead(ctx context.Context, w io.Writer) (context.Context, context.CancelFunc) {
+func WhileRead(ctx context.Context, w io.Writer) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if file, ok := w.(*os.File); ok {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // for good: writes fail, those that were given up, too
+		// No events: it waits for errors. The file may be closed before that ends.
+		ends := []unix.PollFd{{Fd: int32(file.Fd())}} //nolint:gosec // a descriptor
 		go func() {
 			for ctx.Err() == nil {
-				ends := []unix.PollFd{{Fd: int32(file.Fd())}} //nolint:gosec // no events: it waits for errors
 				n, err := unix.Poll(ends, 1000)
 				if n > 0 {
 					cancel()

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -75,7 +76,7 @@ func (o *Outputs) Print(t Terminal, v View) error {
 // next look. The end of ctx is no failure, unless the last View says so.
 func (o *Outputs) Follow(ctx context.Context, t Terminal, w Watch) error {
 	asked := ctx
-	ctx, stop := whileRead(ctx, t.Writer)
+	ctx, stop := WhileRead(ctx, t.Writer)
 	defer stop()
 	f := follower{Outputs: o, Watch: w, out: t}
 	v := w.Look(ctx)
@@ -90,7 +91,7 @@ func (o *Outputs) Follow(ctx context.Context, t Terminal, w Watch) error {
 	case v.Ended && err == nil: // all was written
 	case asked.Err() != nil:
 		err = nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, syscall.EPIPE):
 		err = errNoReader
 	}
 	if live {
