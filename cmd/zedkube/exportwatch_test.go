@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -83,6 +84,9 @@ func TestAnExportFeedsAPipeAcrossRestartsOfTheAgent(t *testing.T) {
 	lines := bufio.NewReader(pipe)
 	next := func(want string) {
 		t.Helper()
+		if err := pipe.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
 		if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, want) {
 			t.Fatalf("%.200s, %v; want %s; said %s", line, err, want, said)
 		}

@@ -17,15 +17,17 @@ import (
 )
 
 // eventually waits for missing to return "".
-func eventually(missing func() string) error {
-	deadline := time.Now().Add(patience)
+func eventually(missing func() string) error { return within(patience, missing) }
+
+func within(limit time.Duration, missing func() string) error {
+	deadline := time.Now().Add(limit)
 	for {
 		m := missing()
 		if m == "" {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s: %s", patience, m)
+			return fmt.Errorf("after %s: %s", limit, m)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"sync/atomic"
 
 	"github.com/google/uuid"
@@ -80,6 +84,35 @@ func unsaid(s *story, _ *testscript.TestScript, args []string) error {
 	defer s.mu.Unlock()
 	if found := regexp.MustCompile(args[1]).FindString(s.heard[args[0]]); found != "" {
 		return fmt.Errorf("an agent of %s has said %s", args[0], found)
+	}
+	return nil
+}
+
+// waits PATTERN FLAGS: zedkube wait-join with these flags goes on, and prints this.
+func waits(s *story, ts *testscript.TestScript, args []string) error {
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	pattern, err := regexp.Compile(args[0])
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "zedkube"), append([]string{"wait-join"}, args[1:]...)...)
+	cmd.Dir = ts.Getenv("WORK")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return err
+	}
+	var told strings.Builder
+	for lines := bufio.NewScanner(out); !pattern.MatchString(told.String()) && lines.Scan(); {
+		fmt.Fprintln(&told, lines.Text())
+	}
+	cancel()
+	_ = cmd.Wait() // it is killed
+	if !pattern.MatchString(told.String()) {
+		return fmt.Errorf("it printed %q", told.String())
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func workload(s *story, _ *testscript.TestScript, args []string) error {
 
 // names TEXT...: CoreDNS is configured with each of these.
 func namesAre(s *story, _ *testscript.TestScript, args []string) error {
-	return eventually(func() string {
+	return within(2*patience, func() string { // CoreDNS restarts a minute after the last time at the soonest
 		out, err := s.fleet.Cluster.Kubectl(s.ctx, "-n", "kube-system", "get", "configmap/coredns-custom", "-o", "jsonpath={.data}")
 		if err != nil {
 			return err.Error()
