@@ -47,7 +47,7 @@ GORELEASER := v2.14.0
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build run recording bin/demo test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested packed cluster clusters bin/tools/goreleaser
+.PHONY: help build run recording bin/demo test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested packed cluster clusters coredns bin/tools/goreleaser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,7 +71,7 @@ race: begin vet compiler clusters tested bin/tools/gotestsum ## all tests with t
 	EVERYTHING=yes $(GOTEST)
 	@.ci/not-run
 
-check: vet docs archs repro ## the quick round: vet, both builds, the tests without a cluster
+check: vet docs archs repro coredns ## the quick round: vet, both builds, the tests without a cluster
 	$(ALIKE) go test -vet=off -p 2 -tags $(TAGS) $$(go list -tags $(TAGS) -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./... \
 		| sed 's|[[ ][^ ]*/test/cmdtest\>||g' | grep -v zedkube/test/ | cut -d ' ' -f 1)
 	$(ALIKE) go test -vet=off -tags $(TAGS) -skip '^TestStories$$' ./cmd/zedkube
@@ -173,8 +173,12 @@ cluster:
 	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster
 
 # And what only some tests want.
-clusters:
+clusters: coredns
 	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster --all
+
+# Its modules are fetched here, and it is compiled, so that no test waits for either.
+coredns:
+	$(ALIKE) go build -C test/coredns -buildvcs=false -o /dev/null .
 
 bin/tools/%: test/tools/go.mod test/tools/go.sum
 	@mkdir -p bin/tools
