@@ -165,7 +165,15 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		Metrics: nodeMetrics, Configs: appConfigs, AppPods: kube.AppPods, Kube: kube,
 		Audit: (&page.Trails{Dir: p.Audit}).Answer, Requests: requests.Total, Looks: pageLooks,
 	}
+	joins := &statusserver.Component{
+		Log: as("statusserver"), Pulse: pulses["statusserver"],
+		Status: clusterStatus, Nodes: kube.Nodes, API: kube.API, Info: info,
+		TopicDirs: []string{p.In(types.PathTopics), p.In(types.PathKeptTopics)}, InstallLog: p.In("/persist/kubelog/k3s-install.log"),
+		Version: p.Version, Reports: p.Reports, ProversFile: p.In("/persist/zedkube/all-prove"),
+		PeersFile: p.In(clusterauth.MemoryFile), Operations: record,
+	}
 	routes := shown.Routes()
+	routes[clusterauth.FormerPath] = localserver.Route{Handler: joins.Former()}
 	routes["/metrics"] = localserver.Route{Handler: numbers.Handler(), Access: localserver.Always, Apart: true}
 	routes[overview.NodesPath] = localserver.Route{Handler: live, Access: localserver.WithToken}
 	routes[operator.Path] = localserver.Route{
@@ -239,13 +247,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			PID: p.In(k3sprocess.DefaultPID), Proc: p.Proc, Operations: record,
 			KubeConfig: kubeConfig, Status: k3sVersion, Override: k3sOverride,
 		},
-		"statusserver": &statusserver.Component{
-			Log: as("statusserver"), Pulse: pulses["statusserver"],
-			Status: clusterStatus, Nodes: kube.Nodes, API: kube.API, Info: info,
-			TopicDirs: []string{p.In(types.PathTopics), p.In(types.PathKeptTopics)}, InstallLog: p.In("/persist/kubelog/k3s-install.log"),
-			Version: p.Version, Reports: p.Reports, ProversFile: p.In("/persist/zedkube/all-prove"),
-			PeersFile: p.In(clusterauth.MemoryFile), Operations: record,
-		},
+		"statusserver": joins,
 
 		// The workload.
 		"drain": &drain.Component{

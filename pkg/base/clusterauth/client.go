@@ -40,7 +40,7 @@ var (
 type Client struct {
 	Keys    *Keyring
 	Memory  *Memory
-	Peer    func(netip.Addr) Peer // nil where nothing is known of anyone; without zone
+	Peer    func(netip.Addr) Peer // nil where nothing is known of anyone; without zone, zero for a host that is asked by name
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	Headers int64      // how many bytes those of an answer may have, as of boundedhttp.NewClient
 	Again   func(Peer) // called before a peer is tested, or asked by plain HTTP, that was seen with TLS before; nil for nothing
@@ -105,16 +105,17 @@ func (c *Client) connect(ctx context.Context, address string) (net.Conn, *Creden
 }
 
 func (c *Client) peer(address string) (p Peer) {
-	host := address
-	if at, err := netip.ParseAddrPort(address); err == nil {
-		ip := at.Addr().Unmap().WithZone("")
-		host = ip.String()
-		if c.Peer != nil {
-			p = c.Peer(ip)
-		}
+	at, err := netip.ParseAddrPort(address)
+	ip := at.Addr().Unmap().WithZone("")
+	if c.Peer != nil {
+		p = c.Peer(ip)
 	}
-	if p.Name == "" {
-		p.Name = host
+	switch {
+	case p.Name != "":
+	case err != nil:
+		p.Name = address
+	default:
+		p.Name = ip.String()
 	}
 	return p
 }

@@ -444,3 +444,49 @@ func TestAPeerIsWhatItsFreshStampSays(t *testing.T) {
 		t.Errorf("of none: %+v", got)
 	}
 }
+
+func TestACommandHearsOfTheTokenBeforeFromTheAgent(t *testing.T) {
+	other := uuid.MustParse("00000000-0000-4000-8000-000000000001")
+	for name, row := range map[string]struct {
+		of    uuid.UUID
+		age   time.Duration // of the change
+		serve func(http.Handler) http.Handler
+		want  int
+	}{
+		"in the same cluster": {cluster, 0, nil, 2},
+		"in another":          {other, 0, nil, 1},
+		"ten minutes later":   {cluster, Overlap, nil, 1},
+		"an older agent":      {cluster, 0, func(http.Handler) http.Handler { return http.NotFoundHandler() }, 1},
+		"no agent":            {cluster, 0, func(http.Handler) http.Handler { return nil }, 1},
+		"nonsense": {cluster, 0, func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"Bearer":7}`) })
+		}, 1},
+	} {
+		agent, k := &Keyring{}, &Keyring{}
+		at := time.Now().Add(-row.age)
+		if err := errors.Join(agent.Update(cluster, "one", at), agent.Update(cluster, "two", at), k.Update(row.of, "two", at)); err != nil {
+			t.Fatal(err)
+		}
+		socket, h := filepath.Join(t.TempDir(), "sock"), http.Handler(agent)
+		if row.serve != nil {
+			h = row.serve(agent)
+		}
+		if h != nil {
+			l, err := net.Listen("unix", socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &http.Server{Handler: h}
+			go func() { _ = s.Serve(l) }()
+			t.Cleanup(func() { _ = s.Close() })
+		}
+		k.AskAgent(t.Context(), socket, time.Minute)
+		now := k.valid(time.Now())
+		if len(now) != row.want || len(now) == 2 && (now[1].Bearer() != derive(t, "one").Bearer() || string(now[1].DER()) != string(derive(t, "one").DER())) {
+			t.Errorf("%s: %d count", name, len(now))
+		}
+		if now[0].Bearer() != derive(t, "two").Bearer() {
+			t.Errorf("%s: the token itself does not count first", name)
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package clusterauth
 
 import (
+	"context"
 	"crypto/subtle"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -10,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 )
 
 // Overlap is how long the token before still counts after a change: each node
@@ -94,4 +98,46 @@ func (k *Keyring) Admits(r *http.Request, now time.Time) bool {
 		found |= subtle.ConstantTimeCompare([]byte(given), []byte(c.bearer))
 	}
 	return found == 1
+}
+
+// FormerPath is where the agent's socket answers with what counts of the token before.
+const FormerPath = "/api/former-token"
+
+// former is what counts of the token before: enough to ask with, and neither the
+// token nor its key.
+type former struct {
+	Cluster     uuid.UUID
+	Bearer      string
+	Certificate []byte // DER
+	Until       time.Time
+}
+
+// ServeHTTP tells a command of this device what counts of the token before, which
+// the agent alone remembers.
+func (k *Keyring) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	var f former
+	k.mu.RLock()
+	if k.previous != nil && time.Now().Before(k.until) {
+		f = former{k.cluster, k.previous.bearer, k.previous.DER(), k.until}
+	}
+	k.mu.RUnlock()
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(f) // who asked may be gone
+}
+
+// AskAgent takes over from the agent of this device what counts of the token before,
+// in the same cluster. Where none answers, the token alone counts.
+func (k *Keyring) AskAgent(ctx context.Context, socket string, within time.Duration) {
+	client := boundedhttp.NewSocketClient(socket)
+	defer client.CloseIdleConnections()
+	raw, err := boundedhttp.Whole(ctx, client, "http://zedkube"+FormerPath, 16<<10, within)
+	var f former
+	if err != nil || json.Unmarshal(raw, &f) != nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if f.Cluster == k.cluster && k.current != nil && f.Bearer != k.current.bearer {
+		k.previous, k.until = &Credentials{f.Bearer, tls.Certificate{Certificate: [][]byte{f.Certificate}}}, f.Until
+	}
 }

@@ -61,7 +61,7 @@ func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 	var failed error
 	var work sync.WaitGroup
 	work.Go(func() { api, _ = q.getAPI(ctx, ip) })
-	work.Go(func() { status, failed = q.getStatus(ctx, ip, url.URL{Path: "/status"}, "", maxStatusBody) })
+	work.Go(func() { status, failed = q.getStatus(ctx, ip.String(), url.URL{Path: "/status"}, "", maxStatusBody) })
 	work.Go(func() {
 		if q.own.Cluster != uuid.Nil {
 			p.Status = q.askStatus(ctx, joinTarget{server: ip, cluster: q.own.Cluster})
@@ -79,7 +79,7 @@ func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 }
 
 func (q inquirer) describe(ctx context.Context, p *joinplan.Peer) {
-	answer, err := q.getStatus(ctx, p.Address, url.URL{Path: "/status"}, "application/json", maxExplanation)
+	answer, err := q.getStatus(ctx, p.Address.String(), url.URL{Path: "/status"}, "application/json", maxExplanation)
 	var said struct {
 		Node   string
 		Status struct{ KubernetesVersion string }
@@ -101,13 +101,13 @@ func (q inquirer) back(ctx context.Context, p *joinplan.Peer) {
 	}
 	page := url.URL{Path: "/reach", RawQuery: query.Encode()}
 	q.patience = q.trying
-	answer, err := q.getStatus(ctx, p.Address, page, "", maxExplanation)
+	answer, err := q.getStatus(ctx, p.Address.String(), page, "", maxExplanation)
 	if wait, busy := askAgain(answer); err == nil && busy {
 		later := time.NewTimer(wait)
 		defer later.Stop()
 		select {
 		case <-later.C:
-			answer, err = q.getStatus(ctx, p.Address, page, "", maxExplanation)
+			answer, err = q.getStatus(ctx, p.Address.String(), page, "", maxExplanation)
 		case <-ctx.Done():
 		}
 	}
@@ -244,7 +244,7 @@ func (q asker) mayJoin(ctx context.Context, t joinTarget) joinplan.Answer {
 }
 
 func (q asker) askStatus(ctx context.Context, t joinTarget) joinplan.Answer {
-	body, none := q.statusOf(ctx, t.server, maxStatusBody)
+	body, none := q.statusOf(ctx, t.server.String(), maxStatusBody)
 	if none.Reason != "" {
 		return none
 	}
@@ -257,9 +257,9 @@ func (q asker) askStatus(ctx context.Context, t joinTarget) joinplan.Answer {
 
 // statusOf is the plain answer of a status server, of which one byte more than limit
 // is read; or why there is none.
-func (q asker) statusOf(ctx context.Context, ip netip.Addr, limit int64) (body string, none joinplan.Answer) {
-	server := fmt.Sprintf("the status server of %s, port %d,", ip, q.statusPort)
-	a, err := q.getStatus(ctx, ip, url.URL{Path: "/status"}, "", limit)
+func (q asker) statusOf(ctx context.Context, host string, limit int64) (body string, none joinplan.Answer) {
+	server := fmt.Sprintf("the status server of %s, port %d,", terminal.Clean(host), q.statusPort)
+	a, err := q.getStatus(ctx, host, url.URL{Path: "/status"}, "", limit)
 	switch {
 	case err != nil:
 		return "", failure(err, "Status", server, q.patience)
@@ -300,7 +300,7 @@ func excerpt(text string) string {
 // explanation asks a server why it names no cluster. Nothing is decided by it.
 func (q asker) explanation(ctx context.Context, t joinTarget) string {
 	query := url.Values{"cluster": {t.cluster.String()}}.Encode()
-	a, err := q.getStatus(ctx, t.server, url.URL{Path: "/status", RawQuery: query}, "application/json", maxExplanation)
+	a, err := q.getStatus(ctx, t.server.String(), url.URL{Path: "/status", RawQuery: query}, "application/json", maxExplanation)
 	if err != nil || a.Code/100 != 2 {
 		return ""
 	}
@@ -330,8 +330,8 @@ func (q asker) getAPI(ctx context.Context, server netip.Addr) (boundedhttp.Answe
 }
 
 // getStatus asks a status server for one page and reads at most one byte more than limit of it.
-func (q asker) getStatus(ctx context.Context, server netip.Addr, page url.URL, accept string, limit int64) (boundedhttp.Answer, error) {
-	page.Scheme, page.Host = "http", net.JoinHostPort(server.String(), strconv.Itoa(q.statusPort)) // or TLS
+func (q asker) getStatus(ctx context.Context, host string, page url.URL, accept string, limit int64) (boundedhttp.Answer, error) {
+	page.Scheme, page.Host = "http", net.JoinHostPort(host, strconv.Itoa(q.statusPort)) // or TLS
 	return boundedhttp.Get(ctx, q.status, page.String(), accept, limit, q.patience)
 }
 

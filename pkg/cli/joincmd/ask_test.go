@@ -16,31 +16,29 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/reach"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
+	"github.com/zedkube/zedkube/test/cmdtest/loopback"
 	"github.com/zedkube/zedkube/types"
 )
 
 // member serves h as the status server of an address of this machine.
-func member(t *testing.T, ip string, h http.HandlerFunc) netip.Addr {
+func member(t *testing.T, h http.HandlerFunc) netip.Addr {
 	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(ip, fmt.Sprint(types.PortStatus)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := loopback.Listen(t, types.PortStatus)
 	server := &http.Server{Handler: h}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close(); <-done })
-	return netip.MustParseAddr(ip)
+	return l.Addr().(*net.TCPAddr).AddrPort().Addr()
 }
 
-// asking is an inquirer at an address of this machine, who has little patience.
+// asking is an inquirer at an address of this machine.
 func asking(t *testing.T, from string) inquirer {
 	own := joinplan.Own{Address: netip.MustParseAddr(from), Cluster: ourCluster, Node: "n 7"}
 	own.Kernel = []joinplan.Interface{{Name: "lo", Prefix: netip.PrefixFrom(own.Address, 32)}}
 	ears := reach.Listen(t.Context(), own.Address, nil)
 	t.Cleanup(ears.Close)
 	q := newInquirer(own, nil, 6443, ears)
-	q.patience, q.trying = 300*time.Millisecond, 600*time.Millisecond
+	q.patience, q.trying = patient, patient
 	t.Cleanup(q.client.CloseIdleConnections)
 	return q
 }
@@ -50,7 +48,7 @@ const goodReach = `{"node":"n1","zedkube":"1","at":"2026-05-03T12:00:00Z","from"
 
 func TestAMemberIsAskedFromTheOwnAddress(t *testing.T) {
 	var asked atomic.Pointer[http.Request]
-	ip := member(t, "127.47.8.1", func(w http.ResponseWriter, r *http.Request) {
+	ip := member(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/reach":
 			asked.Store(r)
@@ -80,7 +78,7 @@ func TestAMemberIsAskedFromTheOwnAddress(t *testing.T) {
 
 func TestABusyMemberIsAskedOnceMore(t *testing.T) {
 	var asked atomic.Int32
-	ip := member(t, "127.47.8.2", func(w http.ResponseWriter, r *http.Request) {
+	ip := member(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/reach" {
 			return
 		}
@@ -99,7 +97,7 @@ func TestABusyMemberIsAskedOnceMore(t *testing.T) {
 func TestADateThatIsNoneOrALieIsNoClock(t *testing.T) {
 	var date atomic.Value
 	date.Store("")
-	ip := member(t, "127.47.8.3", func(w http.ResponseWriter, _ *http.Request) {
+	ip := member(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Date"] = nil
 		if text, _ := date.Load().(string); text != "" {
 			w.Header().Set("Date", text)

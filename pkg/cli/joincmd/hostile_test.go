@@ -1,7 +1,6 @@
 package joincmd
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -33,7 +32,7 @@ type hostileMember struct {
 func hostileMembers(elsewhere *atomic.Int32) []hostileMember {
 	return []hostileMember{
 		{"an endless answer", func(w http.ResponseWriter, _ *http.Request) { pour(w, strings.Repeat("cluster:", 999)) }, "more than 65536 bytes"},
-		{"a hung one", silent, "does not answer within 600ms"},
+		{"a hung one", silent, "does not answer within 500ms"},
 		{"a head without an end", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X", strings.Repeat("x", 200<<10))
 		}, "does not answer"},
@@ -65,16 +64,19 @@ func hostileMembers(elsewhere *atomic.Int32) []hostileMember {
 
 func TestAHostileMemberGetsNowhere(t *testing.T) {
 	var elsewhere atomic.Int32
-	for i, m := range hostileMembers(&elsewhere) {
+	for _, m := range hostileMembers(&elsewhere) {
 		t.Run(m.name, func(t *testing.T) {
-			ip := member(t, fmt.Sprintf("127.47.8.%d", 10+i), m.serve)
+			ip := member(t, m.serve)
 			q := asking(t, "127.47.8.100")
+			if m.name == "a hung one" {
+				q.patience, q.trying = quick, quick
+			}
 			began := time.Now()
 			p := q.ask(t.Context(), ip)
 			if p.Reach != nil || !strings.Contains(p.NoReach, m.says) || strings.ContainsRune(p.NoReach, 0x1b) {
 				t.Errorf("got %+v, %q", p.Reach, p.NoReach)
 			}
-			if took := time.Since(began); took > 20*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("it took %s", took)
 			}
 			plan := joinplan.Join(joinplan.Facts{Role: joinplan.Candidate, Own: q.own, Peers: []joinplan.Peer{p}})

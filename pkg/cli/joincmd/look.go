@@ -244,6 +244,9 @@ func (l *joinLook) askPeers(ctx context.Context) {
 		token = tokenFor(l.facts.Own.Cluster, *l.status)
 	}
 	q.take(l.facts.Own.Cluster, token)
+	if l.given.token == "" {
+		q.knows.Keys.AskAgent(ctx, l.paths.Socket, q.patience)
+	}
 	l.facts.Peers = []joinplan.Peer{q.ask(ctx, first)}
 	others := l.others(first)
 	found := make([]joinplan.Peer, len(others))
@@ -262,7 +265,7 @@ func (l *joinLook) askPeers(ctx context.Context) {
 func (l *joinLook) peer(ip netip.Addr) clusterauth.Peer {
 	var there []types.Node
 	for _, n := range l.facts.Nodes {
-		if n.InternalIP == ip.String() {
+		if is, err := netip.ParseAddr(n.InternalIP); err == nil && is.Unmap().WithZone("") == ip {
 			there = append(there, n)
 		}
 	}

@@ -1,15 +1,14 @@
 package joincmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -26,7 +25,9 @@ const ProbeName = "cluster-status-probe"
 
 // NewProbeCommand asks a status server once, by TLS only. The kube container reads
 // its output and exit code.
-func NewProbeCommand(*device.Options) *cobra.Command {
+func NewProbeCommand(*device.Options) *cobra.Command { return newProbe(joinPatience) }
+
+func newProbe(patience time.Duration) *cobra.Command {
 	return &cobra.Command{
 		Use:                ProbeName + " host port",
 		Short:              "Print the answer of a status server, asked by TLS with the join token on stdin",
@@ -36,7 +37,7 @@ func NewProbeCommand(*device.Options) *cobra.Command {
 			if len(args) != 2 {
 				return terminal.ExitWith(terminal.ExitProbeUsage, errors.New("usage: "+ProbeName+" <host> <port> < join-token"))
 			}
-			body, err := probe(c.Context(), args[0], args[1], c.InOrStdin())
+			body, err := probe(c.Context(), args[0], args[1], c.InOrStdin(), patience)
 			if err == nil {
 				_, err = fmt.Fprintln(c.OutOrStdout(), body)
 			}
@@ -45,9 +46,10 @@ func NewProbeCommand(*device.Options) *cobra.Command {
 	}
 }
 
-// probe asks one server, within joinPatience in all. No answer but one by TLS counts.
-func probe(ctx context.Context, host, port string, stdin io.Reader) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, joinPatience)
+// probe asks one server, within patience in all and at each address of its name. No
+// answer but one by TLS counts.
+func probe(ctx context.Context, host, port string, stdin io.Reader, patience time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	token, err := readToken(ctx, "-", stdin)
 	if err != nil {
@@ -57,23 +59,19 @@ func probe(ctx context.Context, host, port string, stdin io.Reader) (string, err
 	if err != nil || number == 0 {
 		return "", fmt.Errorf("port %q: want a number from 1 to 65535", port)
 	}
-	ip, err := netip.ParseAddr(host) // it is one mostly
-	if err != nil {
-		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		if err != nil || len(found) == 0 {
-			return "", fmt.Errorf("find host: %w", cmp.Or(err, errors.New("it has no address")))
-		}
-		ip = found[0].Unmap()
+	if host == "" {
+		return "", errors.New("host: want an address or a name")
 	}
 	byTLS := func(netip.Addr) clusterauth.Peer { return clusterauth.Peer{Stamp: clusterauth.StampTLS} }
 	q := newAsker(reach.Dialer(netip.Addr{}), byTLS, 0, int(number))
+	q.patience = patience
 	q.take(uuid.Nil, token)
-	body, none := q.statusOf(ctx, ip, maxExplanation)
+	body, none := q.statusOf(ctx, host, maxExplanation)
 	switch {
 	case none.Reason == "StatusDowngrade":
-		none.Why = fmt.Sprintf("the status server of %s, port %d, does not speak TLS: an older EVE runs there", ip, number)
+		none.Why = fmt.Sprintf("the status server of %s, port %d, does not speak TLS: an older EVE runs there", terminal.Clean(host), number)
 	case len(body) > maxExplanation:
-		none.Why = fmt.Sprintf("the status server of %s, port %d, answers with more than %d bytes", ip, number, maxExplanation)
+		none.Why = fmt.Sprintf("the status server of %s, port %d, answers with more than %d bytes", terminal.Clean(host), number, maxExplanation)
 	}
 	if none.Why != "" {
 		return "", errors.New(none.Why)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,10 +21,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/test/cmdtest/loopback"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -322,9 +325,9 @@ func TestTheTokenOfAnotherClusterIsNotUsed(t *testing.T) {
 }
 
 // probed runs the probe with a token on stdin.
-func probed(t *testing.T, token string, args ...string) (out string, err error) {
+func probed(t *testing.T, patience time.Duration, token string, args ...string) (out string, err error) {
 	t.Helper()
-	c := device.NewRoot(&device.Options{}, NewProbeCommand)
+	c := device.NewRoot(&device.Options{}, func(*device.Options) *cobra.Command { return newProbe(patience) })
 	var b bytes.Buffer
 	c.SetOut(&b)
 	c.SetErr(&b)
@@ -366,15 +369,20 @@ func TestTheProbeOfEVE(t *testing.T) {
 		"an answer without end":      {[]string{"127.0.0.1", ours(replies(strings.Repeat("x", 1<<20)))}, ourToken, 1, "more than 65536 bytes"},
 		"an older server":            {[]string{"127.0.0.1", plain}, ourToken, 1, "does not speak TLS: an older EVE runs there"},
 		"an older server by name":    {[]string{"localhost", plain}, ourToken, 1, "does not speak TLS: an older EVE runs there"},
-		"silence":                    {[]string{"127.0.0.1", strconv.Itoa(deaf)}, ourToken, 1, "does not answer within 2s"},
+		"silence":                    {[]string{"127.0.0.1", strconv.Itoa(deaf)}, ourToken, 1, "does not answer within 500ms"},
 		"a port by name":             {[]string{"127.0.0.1", "https"}, ourToken, 1, `port "https"`},
 		"port 0":                     {[]string{"127.0.0.1", "0"}, ourToken, 1, `port "0"`},
-		"a host that begins oddly":   {[]string{"--root", good}, ourToken, 1, "find host"},
-		"a host that cannot be one":  {[]string{"127.0.0.1/..", good}, ourToken, 1, "find host"},
-		"a host with its own port":   {[]string{"127.0.0.1:1", good}, ourToken, 1, "find host"},
+		"a host that begins oddly":   {[]string{"--root", good}, ourToken, 1, "no such host"},
+		"a host that cannot be one":  {[]string{"127.0.0.1/..", good}, ourToken, 1, "invalid URL"},
+		"a host with its own port":   {[]string{"127.0.0.1:1", good}, ourToken, 1, "invalid host"},
+		"no host":                    {[]string{"", good}, ourToken, 1, "want an address or a name"},
 		"nobody listens at the port": {[]string{"127.0.0.1", "1"}, ourToken, 1, "refuses connections"},
 	} {
-		out, err := probed(t, row.token, row.args...)
+		patience := patient
+		if name == "silence" {
+			patience = quick
+		}
+		out, err := probed(t, patience, row.token, row.args...)
 		if code := terminal.ExitCode(err); code != row.code {
 			t.Errorf("%s: exit code %d, %v", name, code, err)
 		}
@@ -384,6 +392,45 @@ func TestTheProbeOfEVE(t *testing.T) {
 		case err != nil && (out != "" || !strings.Contains(err.Error(), row.says)):
 			t.Errorf("%s: it prints %q and says %v", name, out, err)
 		}
+	}
+}
+
+// resolves has the name of every host in this process mean these addresses.
+func resolves(t *testing.T, ips ...netip.Addr) {
+	was := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = was })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		here, there := net.Pipe()
+		go func() {
+			defer there.Close()
+			query := make([]byte, 2+512)
+			n, err := there.Read(query) // as of TCP, the length first
+			if err != nil || n < 2 {
+				return
+			}
+			if n == 2 {
+				more, _ := there.Read(query[2:])
+				n += more
+			}
+			end := 14 + bytes.IndexByte(query[14:n], 0) + 5
+			answer := append([]byte{query[2], query[3], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, query[14:end]...)
+			if query[end-3] == 1 { // A
+				for _, ip := range ips {
+					answer[7]++
+					answer = append(append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4), ip.AsSlice()...)
+				}
+			}
+			_, _ = there.Write(append([]byte{byte(len(answer) >> 8), byte(len(answer))}, answer...))
+		}()
+		return here, nil
+	}}
+}
+
+func TestTheProbeTriesAllAddressesOfAName(t *testing.T) {
+	s := next(t, ourToken, ourToken, names)
+	resolves(t, netip.MustParseAddr("127.199.12.7"), netip.MustParseAddr("127.0.0.1")) // at the first nobody listens
+	if out, err := probed(t, patient, ourToken, "several.example", strconv.Itoa(portOf(s))); out != "cluster:"+ourCluster.String()+"\n" {
+		t.Errorf("%q, %v", out, err)
 	}
 }
 
@@ -413,7 +460,7 @@ func TestStdinThatDoesNotEndHoldsNobodyUp(t *testing.T) {
 		stdin, end := io.Pipe()
 		defer end.Close()
 		began := time.Now()
-		if _, err := probe(t.Context(), "127.0.0.1", "1", stdin); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != joinPatience {
+		if _, err := probe(t.Context(), "127.0.0.1", "1", stdin, joinPatience); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != joinPatience {
 			t.Errorf("the probe, after %s: %v", time.Since(began), err)
 		}
 		for _, args := range [][]string{{"wait-join", "--token-file", "-"}, {"join", "plan", "--token-file", "-"}} {
@@ -430,7 +477,7 @@ func TestStdinThatDoesNotEndHoldsNobodyUp(t *testing.T) {
 }
 
 func TestAPlanKnowsWhichNodesTheAgentSawWithTLS(t *testing.T) {
-	ip := member(t, "127.47.8.31", names)
+	ip := member(t, names)
 	l := joinLook{paths: device.Options{Root: t.TempDir()}.Paths(), flags: joinFlags{noListen: true, apiPort: 1}, server: ip}
 	l.facts.Own.Cluster = ourCluster
 	file := l.paths.In(clusterauth.MemoryFile)
@@ -443,5 +490,75 @@ func TestAPlanKnowsWhichNodesTheAgentSawWithTLS(t *testing.T) {
 		if got := l.facts.Peers[0].Status; got.Reason != want {
 			t.Errorf("%s: %+v", boot, got)
 		}
+	}
+}
+
+// agentOf is the socket of an agent whose token was another before.
+func agentOf(t *testing.T, before, now string) (socket string) {
+	t.Helper()
+	keys := &clusterauth.Keyring{}
+	if err := errors.Join(keys.Update(ourCluster, before, time.Now()), keys.Update(ourCluster, now, time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	socket = filepath.Join(t.TempDir(), "sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: keys}}
+	s.Start()
+	t.Cleanup(s.Close)
+	return socket
+}
+
+func TestACommandInARotationAlsoTakesTheTokenBefore(t *testing.T) {
+	socket, w := agentOf(t, theirToken, ourToken), &waiting{T: t, file: filepath.Join(t.TempDir(), "global.json")}
+	older := next(t, theirToken, theirToken, names) // which has not received ours yet
+	w.status("127.0.0.1", ourCluster, func(s *types.EdgeNodeClusterStatus) { s.EncryptedClusterToken = ourToken })
+	for _, row := range []struct{ socket, given, reason string }{
+		{socket, "", "MayJoin"}, {"", "", "StatusOtherToken"}, {socket, ourToken, "StatusOtherToken"},
+	} {
+		q := statusAsker(portOf(older), ourToken)
+		j := joiner{own: &ownStatus{file: w.file, given: joinTarget{token: row.given}}, asker: q, socket: row.socket}
+		target, _, _ := j.own.look()
+		j.take(t.Context(), target)
+		if reason, why := j.asker.loopback(t); reason != row.reason {
+			t.Errorf("%+v: %s, %s", row, reason, why)
+		}
+	}
+}
+
+func TestAPlanInARotationAlsoTakesTheTokenBefore(t *testing.T) {
+	l := joinLook{flags: joinFlags{noListen: true, apiPort: 1}, status: &types.EdgeNodeClusterStatus{EncryptedClusterToken: ourToken}}
+	l.status.ClusterID.UUID, l.facts.Own.Cluster = ourCluster, ourCluster
+	l.paths = device.Options{Root: t.TempDir()}.Paths()
+	keys := &clusterauth.Keyring{}
+	if err := keys.Update(ourCluster, theirToken, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	ln := loopback.Listen(t, types.PortStatus)
+	l.server = ln.Addr().(*net.TCPAddr).AddrPort().Addr()
+	server := &http.Server{TLSConfig: keys.ServerConfig(), Handler: http.HandlerFunc(names), ErrorLog: log.New(io.Discard, "", 0)}
+	go func() { _ = server.ServeTLS(ln, "", "") }()
+	t.Cleanup(func() { _ = server.Close() })
+	for socket, want := range map[string]string{agentOf(t, theirToken, ourToken): "MayJoin", "": "StatusOtherToken"} {
+		l.paths.Socket = socket
+		l.askPeers(t.Context())
+		if got := l.facts.Peers[0].Status; got.Reason != want {
+			t.Errorf("%q: %+v", socket, got)
+		}
+	}
+}
+
+func TestTheStampOfANodeIsFoundHoweverItsAddressIsWritten(t *testing.T) {
+	l := joinLook{}
+	l.facts.Nodes = []types.Node{{Name: "n1", InternalIP: "FD00:0::0001"}, {Name: "n2", InternalIP: "::ffff:10.0.0.2"}, {Name: "n3", InternalIP: "x"}}
+	for ip, want := range map[string]string{"fd00::1": "n1", "10.0.0.2": "n2", "10.0.0.3": ""} {
+		if got := l.peer(netip.MustParseAddr(ip)); got.Name != want {
+			t.Errorf("%s: %+v", ip, got)
+		}
+	}
+	if got := l.peer(netip.Addr{}); got.Name != "" {
+		t.Errorf("a name is %+v", got)
 	}
 }

@@ -60,6 +60,7 @@ func NewWaitJoinCommand(o *device.Options) *cobra.Command {
 			return joiner{
 				own:      &ownStatus{given: t, file: o.Paths().TopicFile(device.Self, "EdgeNodeClusterStatus")},
 				asker:    newAsker(&net.Dialer{}, nil, apiPort, types.PortStatus),
+				socket:   o.Paths().Socket,
 				interval: interval, out: c.OutOrStdout(), outputs: &out,
 			}.wait(ctx)
 		},
@@ -156,6 +157,7 @@ func (t joinTarget) whole() bool { return t.server.IsValid() && t.cluster != uui
 type joiner struct {
 	own      *ownStatus
 	asker    asker
+	socket   string // of the agent of this device; "" for none
 	interval time.Duration
 	out      io.Writer
 	outputs  *terminal.Outputs // nil for people
@@ -171,7 +173,7 @@ func (j joiner) wait(ctx context.Context) error {
 		}
 		next := time.NewTimer(j.interval)
 		if t.whole() {
-			j.asker.take(t.cluster, t.token)
+			j.take(ctx, t)
 			a = j.asker.mayJoin(ctx, t)
 		}
 		if now, _, err := j.own.look(); a.May && (err != nil || now != t) {
@@ -189,6 +191,14 @@ func (j joiner) wait(ctx context.Context) error {
 		case j.pause(ctx, next, t) != nil:
 			return waitEnded(ctx.Err(), last)
 		}
+	}
+}
+
+// take takes the tokens that count now: of one that is given nobody knows which was before.
+func (j joiner) take(ctx context.Context, t joinTarget) {
+	j.asker.take(t.cluster, t.token)
+	if j.own.given.token == "" && j.socket != "" {
+		j.asker.knows.Keys.AskAgent(ctx, j.socket, j.asker.patience)
 	}
 }
 

@@ -49,6 +49,9 @@ func (c *Component) authenticated(next http.Handler) http.Handler {
 	})
 }
 
+// Former answers commands of this device (docs/wire.md, "TLS and bearer").
+func (c *Component) Former() http.Handler { return &c.keys }
+
 // nodesAt are the Nodes with that address.
 func nodesAt(nodes map[string]types.Node, ip netip.Addr) (out []types.Node) {
 	for _, n := range nodes {

@@ -29,6 +29,8 @@ type Device struct {
 	// device its secrets may be redacted.
 	ReadKubeconfig func(path string, copied bool) (Kubeconfig, error)
 
+	within time.Duration // for one answer of the agent or of a status server; 0 but in tests
+
 	nodes once[nodesFacts]
 	peers once[[]peerAnswer]
 	conf  once[kubeconfig]

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -26,6 +27,7 @@ import (
 
 const (
 	answerWithin = patience / 2 // for one answer of this device or of a neighbour
+	socketWithin = patience / 8 // for one of the agent, which has it ready: an agent that hangs leaves time for the neighbours
 	maxAnswer    = 4 << 10      // bounds what is read of an answer, of which a line is needed
 	maxSmall     = 64 << 10
 	maxPeers     = 8 // bounds how many nodes are asked for their clock
@@ -41,7 +43,7 @@ func askSocket(ctx context.Context, socket string) (status int, took time.Durati
 	start := time.Now()
 	client := boundedhttp.NewSocketClient(socket)
 	defer client.CloseIdleConnections()
-	a := ask(ctx, client, "http://zedkube/api/nodes", "")
+	a := ask(ctx, client, "http://zedkube/api/nodes", "", 0)
 	return a.status, time.Since(start), a.err
 }
 
@@ -54,8 +56,8 @@ type answered struct {
 	err    error
 }
 
-func ask(ctx context.Context, client *http.Client, url, accept string) answered {
-	return front(boundedhttp.Get(ctx, client, url, accept, maxAnswer, answerWithin))
+func ask(ctx context.Context, client *http.Client, url, accept string, within time.Duration) answered {
+	return front(boundedhttp.Get(ctx, client, url, accept, maxAnswer, cmp.Or(within, answerWithin)))
 }
 
 func front(got boundedhttp.Answer, err error) answered {
@@ -132,12 +134,12 @@ func (d *Device) askStatus(ctx context.Context, cluster string) (a statusAnswers
 	}
 	at := statusURL(prefix.Addr().Unmap())
 	client := boundedhttp.NewClient(nil, nil, 0)
-	byTLS := d.statusClient(func(netip.Addr) clusterauth.Peer { return clusterauth.Peer{Stamp: clusterauth.StampTLS} })
+	byTLS := d.statusClient(ctx, func(netip.Addr) clusterauth.Peer { return clusterauth.Peer{Stamp: clusterauth.StampTLS} })
 	var wait sync.WaitGroup
-	wait.Go(func() { a.health = ask(ctx, client, at+"/healthz", "") })
-	wait.Go(func() { a.plain = ask(ctx, client, at+"/status", "") })
-	wait.Go(func() { a.secure = ask(ctx, byTLS, at+"/status", "") })
-	wait.Go(func() { a.because = ask(ctx, client, at+"/status", "application/json") })
+	wait.Go(func() { a.health = ask(ctx, client, at+"/healthz", "", d.within) })
+	wait.Go(func() { a.plain = ask(ctx, client, at+"/status", "", d.within) })
+	wait.Go(func() { a.secure = ask(ctx, byTLS, at+"/status", "", d.within) })
+	wait.Go(func() { a.because = ask(ctx, client, at+"/status", "application/json", d.within) })
 	wait.Wait()
 	a.looked = true
 	return a
@@ -147,12 +149,13 @@ func statusURL(ip netip.Addr) string {
 	return "http://" + net.JoinHostPort(ip.String(), strconv.Itoa(types.PortStatus))
 }
 
-// statusClient asks status servers, each by its protocol, with this device's token and
+// statusClient asks status servers, each by its protocol, with this device's tokens and
 // with what the agent has seen of them. Where either cannot be read there is none.
-func (d *Device) statusClient(peer func(netip.Addr) clusterauth.Peer) *http.Client {
+func (d *Device) statusClient(ctx context.Context, peer func(netip.Addr) clusterauth.Peer) *http.Client {
 	c := clusterauth.Client{Keys: &clusterauth.Keyring{}, Memory: &clusterauth.Memory{}, Peer: peer, Dial: (&net.Dialer{}).DialContext}
 	if s, _, err := overview.ReadFile[types.EdgeNodeClusterStatus](d.in("/run/zedkube/EdgeNodeClusterStatus/global.json")); err == nil {
 		_ = c.Keys.Update(s.ClusterID.UUID, s.EncryptedClusterToken, time.Now())
+		c.Keys.AskAgent(ctx, d.Socket, cmp.Or(d.within, socketWithin))
 	}
 	_ = c.Memory.Read(d.in(clusterauth.MemoryFile), time.Now())
 	return c.HTTP()
@@ -175,13 +178,14 @@ func (d *Device) askPeers(ctx context.Context, nodes []overview.ClusterNode) (pe
 		if n.Agent != "" {
 			row.Agent = &types.AgentStamp{TLS: n.StatusTLS}
 		}
-		known[ip.Unmap()] = append(known[ip.Unmap()], row)
+		bare := ip.Unmap().WithZone("")
+		known[bare] = append(known[bare], row)
 		peers, ips = append(peers, peerAnswer{node: n.Name}), append(ips, ip)
 	}
-	client := d.statusClient(func(ip netip.Addr) clusterauth.Peer { return clusterauth.PeerOf(known[ip]...) })
+	client := d.statusClient(ctx, func(ip netip.Addr) clusterauth.Peer { return clusterauth.PeerOf(known[ip]...) })
 	var wait sync.WaitGroup
 	for i, ip := range ips {
-		wait.Go(func() { peers[i].answered = ask(ctx, client, statusURL(ip)+"/healthz", "") })
+		wait.Go(func() { peers[i].answered = ask(ctx, client, statusURL(ip)+"/healthz", "", d.within) })
 	}
 	wait.Wait()
 	return peers

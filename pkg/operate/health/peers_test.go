@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -10,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/test/cmdtest/loopback"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -32,12 +33,10 @@ var ourCluster = uuid.MustParse("5d0c7a52-3a0e-4c7e-9f1b-2f6f0c3a9e11")
 
 // statusServer is one at an address of this machine, with a token by TLS, or with "" by
 // plain HTTP alone.
-func statusServer(t *testing.T, ip, token string) {
+func statusServer(t *testing.T, token string) (ip string) {
 	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(types.PortStatus)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := loopback.Listen(t, types.PortStatus)
+	ip = l.Addr().(*net.TCPAddr).IP.String()
 	keys := &clusterauth.Keyring{}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if token != "" && !keys.Admits(r, time.Now()) {
@@ -62,12 +61,13 @@ func statusServer(t *testing.T, ip, token string) {
 		s.StartTLS()
 	}
 	t.Cleanup(s.Close)
+	return ip
 }
 
 // withToken is a device whose EdgeNodeClusterStatus has our token.
 func withToken(t *testing.T) *Device {
 	t.Helper()
-	d := &Device{Root: t.TempDir()}
+	d := &Device{Root: t.TempDir(), within: time.Minute}
 	raw, err := json.Marshal(types.EdgeNodeClusterStatus{ClusterID: types.UUIDandVersion{UUID: ourCluster}, EncryptedClusterToken: ourToken})
 	if err != nil {
 		t.Fatal(err)
@@ -83,11 +83,6 @@ func withToken(t *testing.T) *Device {
 }
 
 func TestEachPeerIsAskedByItsProtocol(t *testing.T) {
-	statusServer(t, "127.47.12.1", ourToken)
-	statusServer(t, "127.47.12.2", theirToken)
-	statusServer(t, "127.47.12.3", "")
-	statusServer(t, "127.47.12.4", "")
-	statusServer(t, "127.47.12.5", "")
 	d := withToken(t)
 	memory := filepath.Join(d.Root, clusterauth.MemoryFile)
 	if err := os.MkdirAll(filepath.Dir(memory), 0o755); err != nil {
@@ -97,12 +92,12 @@ func TestEachPeerIsAskedByItsProtocol(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes := []overview.ClusterNode{
-		{Name: "own", Own: true, Address: "127.47.12.9"},
-		{Name: "ours", Agent: "1", StatusTLS: true, Address: "127.47.12.1"},
-		{Name: "theirs", Address: "127.47.12.2"},
-		{Name: "older", Agent: "0", Address: "127.47.12.3"},
-		{Name: "seen", Address: "127.47.12.4", BootID: "b1"},
-		{Name: "booted", Address: "127.47.12.5", BootID: "b2"},
+		{Name: "own", Own: true, Address: "127.0.0.1"},
+		{Name: "ours", Agent: "1", StatusTLS: true, Address: statusServer(t, ourToken)},
+		{Name: "theirs", Address: statusServer(t, theirToken)},
+		{Name: "older", Agent: "0", Address: statusServer(t, "")},
+		{Name: "seen", Address: statusServer(t, ""), BootID: "b1"},
+		{Name: "booted", Address: statusServer(t, ""), BootID: "b2"},
 		{Name: "nowhere", Address: "x"},
 	}
 	got := map[string]string{}
@@ -128,18 +123,37 @@ func TestEachPeerIsAskedByItsProtocol(t *testing.T) {
 	}
 }
 
+func TestInARotationAPeerWithTheTokenBeforeIsTrusted(t *testing.T) {
+	d, keys := withToken(t), &clusterauth.Keyring{}
+	if err := errors.Join(keys.Update(ourCluster, theirToken, time.Now()), keys.Update(ourCluster, ourToken, time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	nodes := []overview.ClusterNode{{Name: "older", Address: statusServer(t, theirToken)}, {Name: "newer", Address: statusServer(t, ourToken)}}
+	if judged := judgePeers(d.askPeers(t.Context(), nodes)); judged.Severity != types.SeverityWarn {
+		t.Errorf("without an agent: %+v", judged)
+	}
+	d.Socket = filepath.Join(t.TempDir(), "sock")
+	l, err := net.Listen("unix", d.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: keys}}
+	s.Start()
+	t.Cleanup(s.Close)
+	if judged := judgePeers(d.askPeers(t.Context(), nodes)); judged.Severity != types.SeverityOK {
+		t.Errorf("with one: %+v", judged)
+	}
+}
+
 func TestTheOwnStatusServerIsAskedAsAnyJoinerAsks(t *testing.T) {
-	statusServer(t, "127.47.12.10", theirToken)
-	statusServer(t, "127.47.12.11", ourToken)
-	statusServer(t, "127.47.12.12", "")
 	d := withToken(t)
-	if a := d.askStatus(t.Context(), "127.47.12.11/24"); a.secure.err != nil || !a.secure.byTLS || a.secure.body != "cluster:"+ourCluster.String() {
+	if a := d.askStatus(t.Context(), statusServer(t, ourToken)+"/24"); a.secure.err != nil || !a.secure.byTLS || a.secure.body != "cluster:"+ourCluster.String() {
 		t.Errorf("%+v", a.secure)
 	}
-	if a := d.askStatus(t.Context(), "127.47.12.10/24"); a.secure.err == nil || !isUntrusted(a.secure.err) {
+	if a := d.askStatus(t.Context(), statusServer(t, theirToken)+"/24"); a.secure.err == nil || !isUntrusted(a.secure.err) {
 		t.Errorf("of another token: %+v", a.secure)
 	}
-	if a := d.askStatus(t.Context(), "127.47.12.12/24"); a.plain.err != nil || a.secure.err == nil || strings.Contains(a.secure.err.Error(), "K10") {
+	if a := d.askStatus(t.Context(), statusServer(t, "")+"/24"); a.plain.err != nil || a.secure.err == nil || strings.Contains(a.secure.err.Error(), "K10") {
 		t.Errorf("one without TLS: %+v, %+v", a.plain, a.secure)
 	}
 }
