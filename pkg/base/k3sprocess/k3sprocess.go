@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,9 @@ const (
 	askFor  = 10 * time.Second
 	maxText = 4 << 10 // bytes that are read of an answer or of a file of /proc
 )
+
+// ErrNothingDone is wrapped by errors of Restart after which k3s certainly goes on as before.
+var ErrNothingDone = errors.New("nothing was done")
 
 // supervisors are the programs of the kube container that start k3s again when it has ended.
 var supervisors = []string{"kube-init", "cluster-init.sh"}
@@ -109,21 +113,31 @@ func (k K3s) read(pid int, name string) string {
 	return strings.ReplaceAll(string(raw), "\x00", " ")
 }
 
-// Restart has k3s restarted, if it is still what Find returned. Its supervisor is asked
-// first. Restart does not wait for k3s.
+// Restart has k3s restarted by its supervisor. Only where none listens it ends k3s itself,
+// if that is still what Find returned. Restart does not wait for k3s.
 func (k K3s) Restart(ctx context.Context, found Process) error {
-	err := k.ask(ctx)
-	if now, _ := k.Find(); err == nil || found.PID != 0 && now.PID != 0 && now != found {
-		return nil // where it is another one, the supervisor has done it after all
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	conn, err := peer.Dial(ctx, k.Socket)
+	switch none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED); {
+	case err == nil:
+		err = ask(ctx, conn)
+	case none && found.PID != 0:
+		err = nothingDone(k.terminate(found))
+	default:
+		err = nothingDone(err)
 	}
-	if found.PID != 0 && ctx.Err() == nil {
-		terminated := k.terminate(found)
-		if terminated == nil {
-			return nil
-		}
-		err = errors.Join(terminated, err)
+	if err != nil {
+		return fmt.Errorf("restart k3s: %w", err)
 	}
-	return fmt.Errorf("restart k3s: %w", err)
+	return nil
+}
+
+func nothingDone(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrNothingDone, err)
 }
 
 // terminate opens the process before it looks at it, so that the signal cannot meet
@@ -147,29 +161,31 @@ func (k K3s) terminate(found Process) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(marker.Close(), unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0))
+	if err := marker.Close(); err != nil {
+		return err
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0)
 }
 
 // ask asks the supervisor. ERR at the beginning of the last line of its answer is a refusal.
-// Where it has answered, it may leave the connection open: to signal as well would restart
-// k3s twice.
-func (k K3s) ask(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
-	defer cancel()
-	conn, err := peer.Dial(ctx, k.Socket)
-	if err != nil {
-		return err
-	}
+// Where it has answered, it may leave the connection open. One that does not answer may
+// restart k3s all the same.
+func ask(ctx context.Context, conn net.Conn) error {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if _, err = io.WriteString(conn, "restart\n"); err != nil {
+	if _, err := io.WriteString(conn, "restart\n"); err != nil {
 		return err
 	}
 	raw, err := io.ReadAll(io.LimitReader(conn, maxText))
 	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
 	last := lines[len(lines)-1]
-	if last == "" || strings.HasPrefix(last, "ERR") {
-		return errors.Join(err, fmt.Errorf("the supervisor answers %q", phrase.Cut(last, 200)))
+	switch {
+	case strings.HasPrefix(last, "ERR"):
+		return nothingDone(fmt.Errorf("the supervisor answers %q", phrase.Cut(last, 200)))
+	case last == "" && err != nil:
+		return fmt.Errorf("the supervisor does not answer: %w", err)
+	case last == "":
+		return errors.New("the supervisor does not answer")
 	}
 	return nil
 }
