@@ -285,11 +285,13 @@ func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verd
 	return v
 }
 
-// waitsElsewhere reports that a launcher waits for its volumes on another node with an
-// agent, which alone knows whether they are not mounted there.
+// waitsElsewhere reports that a launcher waits for its volumes on another node, whose agent
+// alone knows whether they are not mounted there. An agent without TLS is from before
+// MountRecovery.
 func (f facts) waitsElsewhere(a app, vmi types.VMI) bool {
 	return slices.ContainsFunc(a.pods, func(p types.Pod) bool {
-		return p.VMIName() == vmi.Name && p.NodeName != f.self.Name && p.WaitsForVolumes() && !f.nodes[p.NodeName].Foreign()
+		n := f.nodes[p.NodeName]
+		return p.VMIName() == vmi.Name && p.NodeName != f.self.Name && p.WaitsForVolumes() && !n.Foreign() && n.Agent.TLS
 	})
 }
 

@@ -260,9 +260,16 @@ func TestALauncherThatDoesNotStartIsGivenTime(t *testing.T) {
 		change func(*scene)
 		after  time.Duration
 	}{
-		"it waits for its volumes on this node":              {func(s *scene) { s.here(); mounting(&s.pods[0]) }, slowFor},
-		"that is left to another node's agent for a while":   {func(s *scene) { mounting(&s.pods[0]) }, slowFor + remountFor},
-		"that agent is gone":                                 {func(s *scene) { mounting(&s.pods[0]); s.node("n2", func(n *types.Node) { n.StampStale = true }) }, slowFor},
+		"it waits for its volumes on this node": {func(s *scene) { s.here(); mounting(&s.pods[0]) }, slowFor},
+		"that is left to another node's agent for a while": {func(s *scene) {
+			mounting(&s.pods[0])
+			s.node("n2", func(n *types.Node) { n.Agent = &types.AgentStamp{TLS: true} })
+		}, slowFor + remountFor},
+		"that agent is gone": {func(s *scene) { mounting(&s.pods[0]); s.node("n2", func(n *types.Node) { n.StampStale = true }) }, slowFor},
+		"that agent is from before it could help": {func(s *scene) {
+			mounting(&s.pods[0])
+			s.node("n2", func(n *types.Node) { n.Agent = &types.AgentStamp{} })
+		}, slowFor},
 		"its volumes are mounted there":                      {func(s *scene) { mounting(&s.pods[0]); s.pods[0].IP = "10.42.0.7" }, slowFor},
 		"it has no volumes":                                  {func(s *scene) { mounting(&s.pods[0]); s.pods[0].Claims = nil }, slowFor},
 		"another container of it has begun, so they must be": {func(s *scene) { mounting(&s.pods[0]); s.pods[0].Containers[0].Now.Started = now }, slowFor},
