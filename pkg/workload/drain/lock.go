@@ -339,9 +339,11 @@ func quorum(nodes []types.Node, own string) string {
 // a stale member (docs/wire.md, "Drain lock") is not.
 func ours(lock types.DrainLock, own string) bool { return lock.Holder == own && lock.Task == "" }
 
-// lockable says why own may not take the lock, "" for it may.
+// lockable says why own may not take the lock, "" for it may. One that own holds for a
+// restart of k3s may become that of its drain: k3s may never come back, and a reboot is
+// what helps then. Other nodes still wait.
 func lockable(lock types.DrainLock, own string, nodes []types.Node, s types.Storage) string {
-	if lock.Holder == "" || ours(lock, own) {
+	if lock.Holder == "" || ours(lock, own) || lock.Holder == own && lock.Task == types.TaskK3s {
 		return ""
 	}
 	return needed(lock, nodes, s)

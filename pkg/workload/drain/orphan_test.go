@@ -47,6 +47,36 @@ func TestALockForTheRemovalOfAMemberIsNotTheDrains(t *testing.T) {
 	})
 }
 
+// k3s may never come back after its restart: what helps then is a reboot, which this drain permits.
+func TestALockForARestartOfK3sBecomesThatOfTheOwnDrain(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		defer s.run()()
+		s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-1", Task: types.TaskK3s})
+		time.Sleep(10 * time.Minute)
+		if lock := s.kube.Lock(); lock.Task != types.TaskK3s {
+			t.Errorf("without a drain the lock is %+v", lock)
+		}
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(10 * time.Minute)
+		s.is(types.DrainComplete, deviceOp)
+		if lock := s.kube.Lock(); lock.Holder != "n1" || lock.Task != "" {
+			t.Errorf("the lock is %+v", lock)
+		}
+	})
+}
+
+func TestALockForARestartOfK3sElsewhereIsWaitedFor(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		defer s.run()()
+		s.kube.SetLock(types.DrainLock{Holder: "n2", BootID: "boot-1", Task: types.TaskK3s})
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(10 * time.Minute)
+		if lock := s.kube.Lock(); lock.Holder != "n2" {
+			t.Errorf("the lock is %+v", lock)
+		}
+	})
+}
+
 func TestALockOfAnotherNodeIsLeftAlone(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		defer s.run()()
