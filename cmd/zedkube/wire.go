@@ -272,7 +272,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Info: info, Nodes: kube.Nodes, AppPods: kube.AppPods, Attachments: kube.OwnAttachments, Volumes: kube.OwnVolumes,
 			Leases: kube.Leases, Tables: kube.Tables, API: kube.API,
 			DeviceOp: deviceOp, Update: update, Operator: drainRequest, Drain: drainProgress, Membership: memberOf,
-			Parts: updateStatus, Version: k3sVersion,
+			Parts: reported, Version: k3sVersion,
 			K3s: k3sprocess.K3s{
 				PID: p.In(k3sprocess.DefaultPID), Proc: p.Proc, Socket: p.In(k3sprocess.DefaultSocket), Marker: p.In(k3sprocess.DefaultMarker),
 			},
