@@ -124,6 +124,8 @@ type Lease struct {
 	Acquired time.Time // by the holder's clock
 	Renewed  time.Time // by the holder's clock
 	Version  string    // resourceVersion
+
+	Task, BootID string // of the drain lock: as in DrainLock
 }
 
 // Owner is the controlling owner of an object.

@@ -18,7 +18,13 @@ import (
 
 // LeaseOf is the row of a Lease. Rows can be compared.
 func LeaseOf(l *coordinationv1.Lease) types.Lease {
+	var note lockNote
+	if l.Name == DrainLease {
+		note, _ = readNote(l.Annotations[LockAnnotation])
+	}
 	return types.Lease{
+		Task:     note.Task,
+		BootID:   note.BootID,
 		Name:     l.Name,
 		Version:  l.ResourceVersion,
 		Holder:   Holder(l),

@@ -5,6 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -80,4 +83,20 @@ func TestOnlyARenewalMakesALeaseYounger(t *testing.T) {
 		}
 		<-changed
 	})
+}
+
+func TestTheRowOfTheDrainLockSaysWhatItIsHeldFor(t *testing.T) {
+	for name, row := range map[string]struct{ lease, note, task, boot string }{
+		"a restart of k3s":    {DrainLease, `{"bootID":"b1","task":"k3s"}`, "k3s", "b1"},
+		"a drain":             {DrainLease, `{"bootID":"b1"}`, "", "b1"},
+		"nothing it says":     {DrainLease, "", "", ""},
+		"half is no note":     {DrainLease, `{"bootID":"b1","task":"k3s","volumes":{"":1}}`, "", ""},
+		"it is another one":   {StatsLease, `{"bootID":"b1","task":"k3s"}`, "", ""},
+		"the note is no JSON": {DrainLease, `{"bootID":`, "", ""},
+	} {
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: row.lease, Annotations: map[string]string{LockAnnotation: row.note}}}
+		if got := LeaseOf(l); got.Task != row.task || got.BootID != row.boot || got.Name != row.lease {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
 }

@@ -270,7 +270,9 @@ func (c *Cluster) hold(lock types.DrainLock) types.DrainLock {
 	c.held.lock = lock
 	c.held.lock.Volumes = maps.Clone(lock.Volumes)
 	if c.Leases != nil {
-		_ = c.Leases.Publish(types.DrainLockName, types.Lease{Name: types.DrainLockName, Holder: lock.Holder, Version: lock.Version})
+		_ = c.Leases.Publish(types.DrainLockName, types.Lease{
+			Name: types.DrainLockName, Holder: lock.Holder, Version: lock.Version, Task: lock.Task, BootID: lock.BootID,
+		})
 	}
 	return lock
 }

@@ -37,20 +37,25 @@ type facts struct {
 	damaged   bool // there is a file of what was published, which cannot be read
 	own       types.Node
 	nodes     []types.Node
-	pods      []types.Pod             // of this node that wait for their volumes, by name
-	volumes   map[string]types.Volume // that can be mounted here or are not healthy, by claim
-	process   k3sprocess.Process      // zero where only its supervisor knows it
-	noRestart string                  // why k3s cannot be restarted, "" where it can
-	gate      string                  // what a restart must not meet, "" for nothing
-	lock      types.Lease             // the drain lock
+	pods      []types.Pod        // of this node that wait for their volumes, by name
+	volumes   map[string]volume  // of this node, by claim
+	process   k3sprocess.Process // zero where only its supervisor knows it
+	noRestart string             // why k3s cannot be restarted, "" where it can
+	gate      string             // what a restart must not meet, "" for nothing
+	lock      types.Lease        // the drain lock
 	published types.MountRecovery
 	memory
+}
+
+// volume is one that Longhorn has for this node.
+type volume struct {
+	types.Volume
+	here bool // attached, and its device is there
 }
 
 // memory is what this process remembers of earlier steps. Losing it costs time.
 type memory struct {
 	spans  map[string]span.Span
-	looked string        // version of the drain lock that is not for a restart of k3s
 	tried  time.Duration // uptime when the drain lock was last to be released
 	pause  time.Duration // uptime before which no restart is tried
 	failed string        // why the last try failed
@@ -62,13 +67,13 @@ type action struct {
 	restart bool     // k3s
 	volumes []string // that have to be attached and healthy for that
 	alone   bool     // also where etcd has no quorum meanwhile
-	release bool     // the drain lock, if it is held for a restart that is over
+	release bool     // the drain lock, if the restart is over
 	again   time.Duration
 }
 
 func decide(f facts) action {
 	a := action{status: f.remembered(), spans: f.spans}
-	ours := f.lock.Holder != "" && f.lock.Holder == f.own.Name && f.lock.Version != f.looked
+	ours := f.lock.Task == types.TaskK3s && f.lock.Holder == f.own.Name
 	if len(f.pods) > 0 || ours {
 		a.again = again
 	}
@@ -81,9 +86,7 @@ func decide(f facts) action {
 		// A supervisor may take its time before it ends k3s.
 		former := f.process.PID != 0 && f.process.Start < s.Last && f.uptime < s.Last+apart
 		a.release = f.uptime >= max(s.Last+backAfter, f.tried+again) && !former
-		if s.Attempts > 0 || f.uptime < f.pause { // else it may be a drain's
-			s.Phase, s.Reason = types.RepairActs, "The drain lock is kept until the kubelet of this node is back after a restart of k3s."
-		}
+		s.Phase, s.Reason = types.RepairActs, "The drain lock is kept until the kubelet of this node is back after a restart of k3s."
 		if f.uptime < f.pause {
 			s.Reason += " The last attempt failed: " + f.failed + "."
 		}
@@ -98,34 +101,47 @@ func decide(f facts) action {
 	if s.Watch = len(waiting) > 0; s.Watch && !f.complete {
 		return a
 	}
-	degraded, mountable := "", 0
+	degraded, mountable, held := "", 0, []string(nil)
 	for _, p := range waiting {
 		var volumes []string
+		worse := ""
 		for _, claim := range p.Claims {
-			switch v := f.volumes[p.Namespace+"/"+claim]; {
-			case isHealthy(v):
+			v := f.volumes[p.Namespace+"/"+claim]
+			if v.here {
 				volumes = append(volumes, v.Name)
-			case v.Robustness != "healthy":
-				degraded = cmp.Or(degraded, v.Name)
+			}
+			if !isHealthy(v.Volume, f.nodes) {
+				worse = cmp.Or(worse, v.Name)
 			}
 		}
+		degraded = cmp.Or(degraded, worse)
 		if len(volumes) < len(p.Claims) {
 			continue
 		}
-		mountable++
-		if key := "unmounted/" + p.UID; f.lasts(a, key, unmountedFor) {
+		key := "unmounted/" + p.UID + "/" + worse
+		if worse == "" {
+			mountable++
+		}
+		switch long := f.lasts(a, key, unmountedFor); {
+		case !long:
+		case worse != "":
+			held = append(held, p.Key())
+		default:
 			s.Pods, a.volumes = append(s.Pods, p.Key()), append(a.volumes, volumes...)
 			if began := max(a.spans[key].Began, 1); s.Began == 0 || began < s.Began {
 				s.Began = began
 			}
 		}
 	}
-	switch {
-	case mountable == 0 && f.lasts(a, "none", apart):
+	if mountable == 0 && f.lasts(a, "none", apart) {
 		s.Attempts, s.Unknown = 0, false
+	}
+	switch {
 	case len(s.Pods) > 0:
 		f.judge(&a, degraded)
 		s.Reason = "The kubelet does not mount the volumes of pod " + phrase.Few(s.Pods, 3) + ", although they are attached and healthy. " + s.Reason
+	case len(held) > 0:
+		s.Phase, s.Reason = types.RepairWaits, fmt.Sprintf("Pod %s waits for its volumes, although they are attached. k3s is not restarted for that while volume %s is not healthy.", phrase.Few(held, 3), degraded)
 	case s.Attempts > 0 && len(f.pods) > 0:
 		s.Phase = types.RepairWaits
 		s.Reason = fmt.Sprintf("k3s was restarted because volumes were not mounted, attempt %d of %d. Pod %s waits for its volumes.", s.Attempts, mostAttempts, f.pods[0].Key())
@@ -163,7 +179,9 @@ func (f facts) judge(a *action, degraded string) {
 		s.Reason = "k3s is not restarted while volume " + degraded + " is not healthy."
 	case f.gate != "":
 		s.Reason = "k3s is not restarted yet: " + f.gate + "."
-	case f.lock.Holder != "":
+	case f.own.Ready != types.ConditionTrue:
+		s.Reason = "k3s is not restarted while this node is not Ready."
+	case isNeeded(f.lock.Holder, f.lock.Task, f.lock.BootID, f.nodes):
 		s.Reason = "k3s is restarted after node " + f.lock.Holder + " has released the drain lock."
 	case lack != "":
 		s.Reason = "k3s is not restarted: without this node " + lack + "."
@@ -189,7 +207,35 @@ func (f facts) lasts(a action, key string, long time.Duration) bool {
 	return s.Reached(f.uptime, long)
 }
 
-func isHealthy(v types.Volume) bool { return v.State == "attached" && v.Robustness == "healthy" }
+// isNeeded reports that who holds the drain lock still needs it (docs/wire.md, "Drain lock").
+// When a drain is over its own agent knows: its volumes have to be as healthy as before.
+func isNeeded(holder, task, boot string, nodes []types.Node) bool {
+	return slices.ContainsFunc(nodes, func(n types.Node) bool {
+		return n.Name == holder && (task == "" || boot == "" || n.BootID == boot || n.Ready != types.ConditionTrue)
+	})
+}
+
+// isHealthy reports that a volume is healthy, or degraded because it is to have more replicas
+// than there are nodes for them, as which it stays. Of what is not known it says nothing.
+func isHealthy(v types.Volume, nodes []types.Node) bool {
+	return v.Name == "" || v.Robustness == "healthy" || v.Robustness == "degraded" && v.Wanted > len(storing(nodes))
+}
+
+// storing are the nodes that may have replicas.
+func storing(nodes []types.Node) []types.Node {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n types.Node) bool { return n.TieBreaker })
+}
+
+// isComplete reports that each of these nodes has a healthy replica of a volume in use, and none
+// has another one.
+func isComplete(v types.Volume, nodes []types.Node) bool {
+	for _, n := range nodes {
+		if !slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return r.Node == n.Name && v.Healthy(r) }) {
+			return false
+		}
+	}
+	return v.Running && !slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return r.Node != "" && !v.Healthy(r) })
+}
 
 // quorum says what etcd lacks while this node's k3s restarts. alone is where it then has no
 // quorum in any case: a single server, or one of two.
@@ -204,7 +250,9 @@ func (a action) refuses(own string, nodes []types.Node, s types.Storage) error {
 		return errors.New("without this node etcd has no quorum")
 	}
 	for _, name := range a.volumes {
-		is := func(v types.Volume) bool { return v.Name == name && isHealthy(v) }
+		is := func(v types.Volume) bool {
+			return v.Name == name && v.State == "attached" && isHealthy(v, nodes) && (v.Robustness == "healthy" || isComplete(v, storing(nodes)))
+		}
 		if !slices.ContainsFunc(s.Volumes, is) || !slices.ContainsFunc(s.Attachments, func(a types.Attachment) bool { return a.Volume == name }) {
 			return fmt.Errorf("volume %s is no longer attached and healthy", name)
 		}

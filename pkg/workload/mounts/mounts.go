@@ -33,14 +33,14 @@ const DefaultDevices = "/dev/longhorn"
 const (
 	period      = time.Minute      // without a gap in what lasts
 	callTimeout = 90 * time.Second // the looks at all nodes included
-	pauseAfter  = 2 * time.Minute  // a try that failed
+	pauseAfter  = 5 * time.Minute  // a try that failed: it holds the drain lock for up to 20 s
 	marker      = "MOUNT-WEDGE-RECOVERY: "
 )
 
 // Kube is what the component does to the cluster. Every verb ends when its context does.
 type Kube interface {
 	// FreshNodes lists the nodes with the renewals of their kubelets, Storage the volumes
-	// of Longhorn and what is attached to the node.
+	// of Longhorn with their replicas, and what is attached to the node.
 	FreshNodes(ctx context.Context) ([]types.Node, error)
 	Storage(ctx context.Context, node string) (types.Storage, error)
 	// SetDrainLock and FreeDrainLock change the lock of that Version, or fail with an
@@ -73,7 +73,7 @@ type Component struct {
 	Operator         pubsub.Reader[types.NodeDrainRequest]
 	Drain            pubsub.Reader[types.NodeDrainProgress]
 	Membership       pubsub.Reader[types.ClusterMembership]
-	Parts            pubsub.Reader[types.KubeClusterUpdateStatus]
+	Parts            pubsub.Reader[types.KubeClusterUpdateStatus] // as reported in this boot
 	Version          pubsub.Reader[types.K3sVersionStatus]
 	Kube             Kube
 	K3s              K3s
@@ -101,7 +101,7 @@ func (c *Component) Run(ctx context.Context) {
 // Step looks, decides and acts once.
 func (c *Component) Step(ctx context.Context) error {
 	if err, ok := c.calling.Take(); ok && err != nil {
-		c.pause, c.failed, c.looked = c.Uptime()+pauseAfter, phrase.Cut(err.Error(), 300), ""
+		c.pause, c.failed = c.Uptime()+pauseAfter, phrase.Cut(err.Error(), 300)
 		c.Log.WithError(err).Warn(marker + "k3s was not restarted, or the drain lock not released")
 	}
 	if c.calling.Busy() {
@@ -123,14 +123,14 @@ func (c *Component) Step(ctx context.Context) error {
 	case a.restart:
 		c.calling.Begin(types.Because(ctx, "", a.status.Reason), callTimeout, func(ctx context.Context) error { return c.restart(ctx, f, a) })
 	case a.release:
-		c.looked, c.tried = f.lock.Version, f.uptime
-		c.calling.Begin(types.Because(ctx, "", "k3s has restarted"), callTimeout, func(ctx context.Context) error { return c.release(ctx, f.own.Name) })
+		c.tried = f.uptime
+		c.calling.Begin(types.Because(ctx, "", "the restart of k3s is over"), callTimeout, func(ctx context.Context) error { return c.release(ctx, f, a) })
 	}
 	return loop.Again(a.again)
 }
 
 func (c *Component) look() facts {
-	f := facts{uptime: c.Uptime(), boot: c.BootID, memory: c.memory, volumes: map[string]types.Volume{}}
+	f := facts{uptime: c.Uptime(), boot: c.BootID, memory: c.memory, volumes: map[string]volume{}}
 	var there bool
 	if f.published, there = c.Recovery.Get(types.Global); !there {
 		_, err := os.Lstat(c.File)
@@ -153,9 +153,7 @@ func (c *Component) look() facts {
 	}
 	for _, v := range c.Volumes.All() {
 		_, err := os.Stat(filepath.Join(c.Devices, filepath.Base(v.Name)))
-		if v.Robustness != "healthy" || attached[v.Name] && err == nil {
-			f.volumes[v.Claim] = v
-		}
+		f.volumes[v.Claim] = volume{v, v.State == "attached" && attached[v.Name] && err == nil}
 	}
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
 	f.gate = c.goesDown(f.own.Name)
@@ -205,7 +203,7 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(nodes, func(n types.Node) bool { return n.Name == lock.Holder }) {
+	if isNeeded(lock.Holder, lock.Task, lock.BootID, nodes) {
 		return fmt.Errorf("node %s holds the drain lock", lock.Holder)
 	}
 	mine, err := c.Kube.SetDrainLock(ctx, types.DrainLock{
@@ -214,7 +212,32 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 	if err != nil {
 		return err
 	}
-	if nodes, err = c.alive(ctx, f.own.Name, nodes); err != nil {
+	if err = c.stillAllowed(ctx, f, a, mine, nodes); err == nil {
+		before := a.status
+		a.status.Attempts++
+		a.status.Last = c.Uptime()
+		if err := c.Recovery.Publish(types.Global, a.status); err != nil {
+			return fmt.Errorf("publish MountRecovery: %w", err)
+		}
+		err = c.K3s.Restart(ctx, f.process)
+		types.Did(ctx, c.Operations, "restart k3s", "node/"+f.own.Name, err)
+		if !errors.Is(err, k3sprocess.ErrNothingDone) {
+			return err // it counts unless it certainly was none
+		}
+		if failed := c.Recovery.Publish(types.Global, before); failed != nil {
+			return errors.Join(err, fmt.Errorf("publish MountRecovery: %w", failed))
+		}
+	}
+	if failed := c.Kube.FreeDrainLock(ctx, mine); failed != nil && !errors.Is(failed, types.ErrConflict) {
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// stillAllowed says why k3s is not to be restarted under the lock that is now ours.
+func (c *Component) stillAllowed(ctx context.Context, f facts, a action, mine types.DrainLock, nodes []types.Node) error {
+	nodes, err := c.alive(ctx, f.own.Name, nodes)
+	if err != nil {
 		return err
 	}
 	s, err := c.Kube.Storage(ctx, f.own.Name)
@@ -224,23 +247,16 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 	if err := a.refuses(f.own.Name, nodes, s); err != nil {
 		return err
 	}
-	if lock, err = c.Kube.DrainLock(ctx); err != nil {
+	switch lock, err := c.Kube.DrainLock(ctx); {
+	case err != nil:
 		return err
-	}
-	if lock.Version != mine.Version {
+	case lock.Version != mine.Version:
 		return errors.New("the drain lock was taken away meanwhile")
 	}
 	if why := c.goesDown(f.own.Name); why != "" {
 		return errors.New(why)
 	}
-	a.status.Attempts++
-	a.status.Last = c.Uptime()
-	if err := c.Recovery.Publish(types.Global, a.status); err != nil {
-		return fmt.Errorf("publish MountRecovery: %w", err)
-	}
-	err = c.K3s.Restart(ctx, f.process)
-	types.Did(ctx, c.Operations, "restart k3s", "node/"+f.own.Name, err)
-	return err
+	return nil
 }
 
 func (c *Component) lockAndNodes(ctx context.Context) (types.DrainLock, []types.Node, error) {
@@ -261,14 +277,17 @@ func (c *Component) alive(ctx context.Context, self string, before []types.Node)
 	return nodes, err
 }
 
-// release frees the drain lock if it is held for a restart, and the kubelet of this node is
-// back.
-func (c *Component) release(ctx context.Context, self string) error {
+// release frees the drain lock that is held for a restart, once the kubelet of this node is
+// back, or where k3s was not restarted since the boot in which the lock was taken.
+func (c *Component) release(ctx context.Context, f facts, a action) error {
 	lock, nodes, err := c.lockAndNodes(ctx)
-	if err != nil || lock.Holder != self || lock.Task != types.TaskK3s {
+	if err != nil || lock.Version != f.lock.Version {
 		return err
 	}
-	if _, err = c.alive(ctx, self, nodes); err == nil {
+	if a.status.Last > 0 || lock.BootID != f.boot {
+		_, err = c.alive(ctx, f.own.Name, nodes)
+	}
+	if err == nil {
 		err = c.Kube.FreeDrainLock(ctx, lock)
 	}
 	return err

@@ -216,9 +216,6 @@ func TestWhatIsNoReasonToRestartK3s(t *testing.T) {
 		"a pod that runs":                                 pod(func(p *types.Pod) { p.Phase = types.PodRunning }),
 		"a pod without volumes":                           pod(func(p *types.Pod) { p.Claims = nil }),
 		"one of its volumes is not of Longhorn":           pod(func(p *types.Pod) { p.Claims = []string{"data-n1", "other"} }),
-		"the volume is degraded":                          volume(func(v *types.Volume) { v.Robustness = "degraded" }),
-		"the volume is faulted":                           volume(func(v *types.Volume) { v.Robustness = "faulted" }),
-		"how healthy the volume is is unknown":            volume(func(v *types.Volume) { v.Robustness = "unknown" }),
 		"the volume attaches":                             volume(func(v *types.Volume) { v.State = "attaching" }),
 		"the volume is of another claim by now":           volume(func(v *types.Volume) { v.Claim = "eve-kube-app/later" }),
 		"the volume is not here":                          func(a *agent) { _ = a.volumes.Unpublish("pv-n1") },
@@ -244,6 +241,13 @@ func TestWhatIsNoReasonToRestartK3s(t *testing.T) {
 
 // held is what keeps a restart that there is a reason for from being made.
 func TestWhatARestartOfK3sWaitsFor(t *testing.T) {
+	unhealthy := func(robustness string) func(*agent) {
+		return func(a *agent) {
+			v, _ := a.volumes.Get("pv-n1")
+			v.Robustness, v.Wanted = robustness, 3
+			_ = a.volumes.Publish(v.Name, v)
+		}
+	}
 	request := types.NodeDrainRequest{RequestedAt: time.Unix(1, 0)}
 	node := func(name string, change func(*types.Node)) func(*agent) {
 		return func(a *agent) { a.cluster.ChangeNode(name, change) }
@@ -269,16 +273,26 @@ func TestWhatARestartOfK3sWaitsFor(t *testing.T) {
 		"another version of k3s would start": {func(a *agent) {
 			_ = a.version.Publish(types.Global, types.K3sVersionStatus{Version: "v1.35.0+k3s1", Running: "v1.34.2+k3s1"})
 		}, types.RepairWaits, "a restart would update k3s from v1.34.2+k3s1 to v1.35.0+k3s1"},
-		"another node holds the drain lock": {func(a *agent) { a.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "boot"}) }, types.RepairWaits, "node n2 has released the drain lock"},
-		"etcd has no quorum without it":     {node("n2", func(n *types.Node) { n.Ready = types.ConditionUnknown }), types.RepairWaits, "1 of 3 etcd members would be Ready"},
-		"a server drains without the lock":  {node("n2", func(n *types.Node) { n.Unschedulable, n.Agent = true, nil }), types.RepairWaits, "node n2 is cordoned and may be draining"},
+		"another node holds the drain lock":                     {func(a *agent) { a.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "boot"}) }, types.RepairWaits, "node n2 has released the drain lock"},
+		"a drain of a node that has rebooted since is not over": {func(a *agent) { a.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "earlier"}) }, types.RepairWaits, "node n2 has released the drain lock"},
+		"a node that has rebooted since is not Ready": {func(a *agent) {
+			a.cluster.ChangeNode("n2", func(n *types.Node) { n.Ready, n.Etcd = types.ConditionUnknown, false })
+			a.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "earlier", Task: types.TaskK3s})
+		}, types.RepairWaits, "node n2 has released the drain lock"},
+		"of the holder's boot nothing is known": {func(a *agent) { a.cluster.SetLock(types.DrainLock{Holder: "n2", Task: types.TaskK3s}) }, types.RepairWaits, "node n2 has released the drain lock"},
+		"the own node is not Ready":             {node("n1", func(n *types.Node) { n.Ready = types.ConditionUnknown }), types.RepairWaits, "while this node is not Ready"},
+		"the volume is degraded":                {unhealthy("degraded"), types.RepairWaits, "Pod eve-kube-app/app-n1 waits for its volumes, although they are attached. k3s is not restarted for that while volume pv-n1 is not healthy."},
+		"the volume is faulted":                 {unhealthy("faulted"), types.RepairWaits, "while volume pv-n1 is not healthy"},
+		"how healthy the volume is is unknown":  {unhealthy("unknown"), types.RepairWaits, "while volume pv-n1 is not healthy"},
+		"etcd has no quorum without it":         {node("n2", func(n *types.Node) { n.Ready = types.ConditionUnknown }), types.RepairWaits, "1 of 3 etcd members would be Ready"},
+		"a server drains without the lock":      {node("n2", func(n *types.Node) { n.Unschedulable, n.Agent = true, nil }), types.RepairWaits, "node n2 is cordoned and may be draining"},
 		"a volume of another pod is degraded": {func(a *agent) {
 			p := wedged("n1")
 			p.Name, p.UID, p.Claims = "other", "other", []string{"other"}
 			_ = a.pods.Publish(p.Key(), p)
 			_ = a.volumes.Publish("pv-other", types.Volume{Name: "pv-other", Claim: "eve-kube-app/other", State: "attached", Robustness: "degraded"})
 		}, types.RepairWaits, "while volume pv-other is not healthy"},
-		"k3s is not found": {func(a *agent) { a.missing = errNoK3s }, types.RepairRefused, "Nothing is done: process 100 of /run/k3s.pid is not k3s server."},
+		"k3s is not found": {func(a *agent) { a.missing = errNoK3s }, types.RepairRefused, "process 100 of /run/k3s.pid is not k3s server."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, three, func(s *stage) {
@@ -320,7 +334,7 @@ func TestWhatIsSeenUnderTheLockCounts(t *testing.T) {
 		"the volumes cannot be listed":   {func(s *stage) { s.cluster.FailVerb("storage", errors.New("403")) }, "403"},
 		"the lock was not had":           {func(s *stage) { s.cluster.FailVerb("setlock", types.ErrConflict) }, types.ErrConflict.Error()},
 		"the lock may be had: no answer": {func(s *stage) { s.cluster.LoseAnswer("setlock") }, "no answer"},
-		"k3s ended meanwhile by itself":  {func(s *stage) { s.agents["n1"].fails = errNoK3s }, "is not k3s server"},
+		"nothing is done to k3s":         {func(s *stage) { s.agents["n1"].fails = errNoK3s }, "is not k3s server"},
 		"the lock's table had not changed": {func(s *stage) {
 			s.cluster.SetLock(types.DrainLock{Holder: "n3", BootID: "boot"})
 			_ = s.leases.Unpublish(types.DrainLockName)
@@ -329,6 +343,7 @@ func TestWhatIsSeenUnderTheLockCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, three, func(s *stage) {
 				row.change(s)
+				_ = s.agents["n1"].recovery.Publish(types.Global, types.MountRecovery{BootID: "boot", Last: time.Minute}) // so that a later release would need its kubelet
 				a := s.start("n1")
 				for range 60 {
 					s.pass(10 * time.Second)
@@ -338,6 +353,10 @@ func TestWhatIsSeenUnderTheLockCounts(t *testing.T) {
 				}
 				if !strings.Contains(a.says().Reason, row.words) || a.told() > 0 {
 					t.Errorf("%d restarts, it says %+v", a.told(), a.says())
+				}
+				s.pass(time.Minute)
+				if lock := s.cluster.Lock(); lock.Holder == "n1" || a.says().Attempts > 0 {
+					t.Errorf("the lock is %+v, it says %+v", lock, a.says())
 				}
 			})
 		})
@@ -503,4 +522,137 @@ func TestATieBreakerIsNoDrain(t *testing.T) {
 		s.pass(10 * time.Minute)
 		a.is(1, types.RepairActs, "after a restart of k3s")
 	})
+}
+
+func TestWhereNothingWasDoneToK3sThatIsNoAttempt(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		a.fails = errNoK3s
+		s.start("n1")
+		s.pass(3 * time.Hour)
+		if a.is(0, types.RepairWaits, "The last attempt failed: nothing was done: process 100"); a.says().Attempts > 0 || a.says().Last > 0 {
+			t.Errorf("it says %+v", a.says())
+		}
+		a.mu.Lock()
+		a.fails = nil
+		a.mu.Unlock()
+		s.pass(6 * time.Minute)
+		a.is(1, types.RepairActs, "after a restart of k3s")
+	})
+}
+
+func TestARestartOfWhichNothingIsKnownIsAnAttempt(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		a.fails = errors.New("the supervisor does not answer")
+		s.start("n1")
+		s.pass(9 * time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "n1" || a.says().Attempts != 1 {
+			t.Errorf("the lock is %+v, it says %+v", lock, a.says())
+		}
+		s.pass(3 * time.Hour)
+		if a.says().Attempts != mostAttempts || a.says().Phase != types.RepairGaveUp {
+			t.Errorf("it says %+v", a.says())
+		}
+	})
+}
+
+func TestAnAttemptIsOnTheDiskBeforeK3sIsTold(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		a.then = func() {
+			if m := a.says(); m.Attempts != 1 || m.Last == 0 {
+				t.Errorf("k3s is told while it says %+v", m)
+			}
+		}
+		s.start("n1")
+		s.pass(9 * time.Minute)
+		a.is(1, types.RepairActs, "after a restart of k3s")
+	})
+}
+
+// The answer to the try to free the lock is an error as well, and the node is not Ready for long.
+func TestALockUnderWhichNothingWasRestartedNeedsNoKubeletToBeFreed(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.start("n1")
+		s.cluster.SetRenewed("n1", s.began)
+		s.cluster.FailVerb("freelock", errors.New("500"))
+		s.pass(9 * time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "n1" {
+			t.Fatalf("the lock is %+v", lock)
+		}
+		s.cluster.FailVerb("freelock", nil)
+		s.cluster.ChangeNode("n1", func(n *types.Node) { n.Ready = types.ConditionUnknown })
+		s.pass(time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "" || a.told() > 0 {
+			t.Errorf("%d restarts, the lock is %+v", a.told(), lock)
+		}
+	})
+}
+
+func TestALockThatItsHolderDoesNotNeedIsTaken(t *testing.T) {
+	for name, lock := range map[string]types.DrainLock{
+		"the holder's Node is gone":                {Holder: "n9", BootID: "boot"},
+		"the holder has rebooted since, and is up": {Holder: "n2", BootID: "earlier", Task: types.TaskK3s},
+		"it removed a member before that":          {Holder: "n2", BootID: "earlier", Task: types.TaskMembers},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				s.cluster.SetLock(lock)
+				a := s.start("n1")
+				s.pass(9 * time.Minute)
+				a.is(1, types.RepairActs, "after a restart of k3s")
+			})
+		})
+	}
+}
+
+func TestADrainOfThisNodeKeepsTheLockThatItTakesOver(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		a.then = func() { s.cluster.SetRenewed("n1", s.began) } // k3s does not come back
+		s.start("n1")
+		s.pass(9 * time.Minute)
+		lock := s.cluster.Lock()
+		lock.Task = ""
+		_ = a.device.Publish(types.Global, types.NodeDrainRequest{RequestedAt: time.Unix(1, 0)})
+		s.cluster.SetLock(lock)
+		s.pass(time.Hour)
+		if lock := s.cluster.Lock(); a.told() != 1 || lock.Holder != "n1" || lock.Task != "" {
+			t.Errorf("%d restarts, the lock is %+v", a.told(), lock)
+		}
+	})
+}
+
+// Two servers whose volumes are to have three replicas: that does not change by waiting.
+func TestAVolumeWithAReplicaOnEachNodeIsAsHealthyAsItCanBe(t *testing.T) {
+	healthy := []types.Replica{{Node: "n1", Mode: "RW"}, {Node: "n2", Mode: "RW"}, {}}
+	for name, row := range map[string]struct {
+		replicas []types.Replica
+		restarts int
+		words    string
+	}{
+		"each node has one":               {healthy, 1, "after a restart of k3s"},
+		"the one of the other is lost":    {healthy[:1], 0, "volume pv-n1 is no longer attached and healthy"},
+		"the one of the other is built":   {[]types.Replica{healthy[0], {Node: "n2", Mode: "WO"}}, 0, "volume pv-n1 is no longer attached and healthy"},
+		"a third has failed on the other": {[]types.Replica{healthy[0], healthy[1], {Node: "n2", Mode: "ERR"}}, 0, "volume pv-n1 is no longer attached and healthy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, "n1 n2", func(s *stage) {
+				v := types.Volume{Name: "pv-n1", Claim: "eve-kube-app/data-n1", State: "attached", Robustness: "degraded", Wanted: 3}
+				_ = s.agents["n1"].volumes.Publish(v.Name, v)
+				v.Running, v.Replicas = true, row.replicas
+				s.cluster.SetStorage(types.Storage{Volumes: []types.Volume{v}, Attachments: []types.Attachment{{Volume: v.Name}}})
+				a := s.start("n1")
+				for range 20 {
+					if s.pass(5 * time.Minute); strings.Contains(a.says().Reason, row.words) || a.told() > row.restarts {
+						break
+					}
+				}
+				if a.told() != row.restarts || row.restarts == 0 && !strings.Contains(a.says().Reason, row.words) {
+					t.Errorf("%d restarts, it says %+v", a.told(), a.says())
+				}
+			})
+		})
+	}
 }

@@ -2,7 +2,7 @@ package mounts
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -222,4 +222,4 @@ func (a *agent) is(restarts int, phase types.RepairPhase, words string) {
 	}
 }
 
-var errNoK3s = errors.New("process 100 of /run/k3s.pid is not k3s server")
+var errNoK3s = fmt.Errorf("%w: process 100 of /run/k3s.pid is not k3s server", k3sprocess.ErrNothingDone)
