@@ -212,7 +212,7 @@ type AgentStamp struct {
 	// none. A zedkube from before this field does not say.
 	TieBreaker uuid.UUID `json:"tieBreaker,omitzero"`
 	Leaving    bool      `json:"leaving,omitempty"` // it is decided that this node leaves its cluster
-	TLS        bool      `json:"tls,omitempty"`     // the status server speaks TLS; that of a zedkube from before this field does not
+	TLS        bool      `json:"tls,omitempty"`     // the status server has a token to speak TLS with; a zedkube from before this field speaks none
 	Renewed    time.Time `json:"renewed,omitzero"`  // when the agent wrote this, by its own clock: only there so that each write is a change
 }
 

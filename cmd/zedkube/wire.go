@@ -213,7 +213,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"membership": &membership.Component{
 			Log: as("membership"), Pulse: pulses["membership"],
-			Config: clusterConfig, Agent: zedagent, Settings: settings, Info: info, Nodes: kube.Nodes, API: kube.API,
+			Config: clusterConfig, Status: clusterStatus, Agent: zedagent, Settings: settings, Info: info, Nodes: kube.Nodes, API: kube.API,
 			Leave: leaveRequest, Without: without, Progress: drainProgress, Journal: drainJournal,
 			Kube: kube, Operations: record, Version: p.Version, Hour: p.Hour, Uptime: device.Uptime,
 			Membership: memberOf,

@@ -232,8 +232,15 @@ func TestAServerThatWasSeenWithTLSIsNotAskedInAnotherWayInTheSameBoot(t *testing
 	is.Stamp = StampPlain
 	step("plain HTTP by a new stamp", plain, nil, 3)
 	step("and by the same", plain, nil, 3)
+	is.Stamp = StampTLS
+	step("when the stamp says TLS once more", plain, ErrDowngrade, 3)
+	step("when the stamp says TLS once more", secure, nil, 3)
+	is.Boot, is.Stamp = "boot-3", StampPlain
+	step("after a boot, before it has a token", plain, nil, 4)
+	is.Stamp = StampTLS
+	step("and with one", secure, nil, 4)
 	is.Name, is.Stamp = "other", StampNone
-	step("of another Node", plain, nil, 3)
+	step("of another Node", plain, nil, 4)
 }
 
 // In a bubble of synctest it is the year 2000, before the certificate is valid.

@@ -19,7 +19,7 @@ type Stamp string
 const (
 	// StampNone is for a Node without a fresh stamp: one with EVE's own zedkube.
 	StampNone Stamp = ""
-	// StampPlain is of a zedkube of ours from before it spoke TLS.
+	// StampPlain is of a zedkube of ours that has no cluster token, or is from before it spoke TLS.
 	StampPlain Stamp = "plain"
 	// StampTLS is of one that does.
 	StampTLS Stamp = "tls"

@@ -63,6 +63,7 @@ type facts struct {
 	missing span.Span // other nodes are seen and the own one is not
 
 	version string
+	tls     bool             // the status server has a cluster token to speak TLS with
 	busy    bool             // a stamp is under way, or failed a moment ago
 	sent    types.AgentStamp // the last stamp that this process wrote
 	sentAt  span.Span        // since when it stands
@@ -291,7 +292,7 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	}
 	shown := f.node.Agent
 	leaves := is.State == types.MembershipLeaving
-	none := types.AgentStamp{Version: f.version, Given: is.InvalidSince, Leaving: leaves, TLS: true}
+	none := types.AgentStamp{Version: f.version, Given: is.InvalidSince, Leaving: leaves, TLS: f.tls}
 	switch {
 	case is.State == types.MembershipDoubtful || leaves:
 		told := func(s *types.AgentStamp) bool { return isWithdrawal(s, is.InvalidSince) && s.Leaving == leaves }
@@ -305,7 +306,7 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	case f.configState == valid && f.fetched && is.Without == nil:
 		stamp := types.AgentStamp{
 			Version: f.version, Cluster: f.config.ClusterID.UUID, Masters: f.config.MasterNodeIDs,
-			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now, TLS: true,
+			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now, TLS: f.tls,
 		}
 		old := f.sentAt.Reached(f.uptime, f.refresh()) || !f.sent.Renewed.IsZero() // that one was no word of the list
 		if f.sentAt.Holds && !old && (sameList(shown, stamp) || sameList(&f.sent, stamp) && f.settling()) {
@@ -321,11 +322,11 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 // beat is the stamp that stands, written again to say that its agent runs. What
 // it says of the masters is as old as it was: Given stays.
 func (f facts) beat() *types.AgentStamp {
-	if f.node.Agent == nil || f.sentAt.Holds && !f.sentAt.Reached(f.uptime, f.refresh()) {
+	if f.node.Agent == nil || f.sentAt.Holds && f.sent.TLS == f.tls && !f.sentAt.Reached(f.uptime, f.refresh()) {
 		return nil
 	}
 	stamp := *f.node.Agent
-	stamp.Version, stamp.Renewed, stamp.TLS = f.version, f.now, true
+	stamp.Version, stamp.Renewed, stamp.TLS = f.version, f.now, f.tls
 	return &stamp
 }
 

@@ -63,7 +63,7 @@ func lasting(d time.Duration) span.Span { return span.Span{Holds: true, Began: u
 func world(w configState, was types.ClusterMembership, change ...func(*facts)) facts {
 	f := facts{
 		now: now, uptime: up, was: was, published: was.State != "", configState: w, fetched: true, interval: time.Minute, hour: time.Hour,
-		answers: true, seen: true, known: true, node: types.Node{Name: "n1"}, version: "1",
+		answers: true, seen: true, known: true, node: types.Node{Name: "n1"}, version: "1", tls: true,
 	}
 	if w == valid {
 		f.config = config()

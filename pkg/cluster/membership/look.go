@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -109,6 +110,9 @@ func (c *Component) lookAtCluster(f *facts) {
 	f.seen = f.answers && info.DeviceID != uuid.Nil && f.known && api.Synced || missing
 	c.mem.missing.Note(f.uptime, missing)
 	f.missing = c.mem.missing
+	// Without a cluster there is no server to ask, and what the stamp says of it stays.
+	cluster, ok := c.Status.Get(types.Global)
+	f.tls = ok && strings.TrimSpace(cluster.EncryptedClusterToken) != "" || !ok && f.known && f.node.Agent != nil && f.node.Agent.TLS
 	c.lookAtPeers(f, nodes, info.DeviceID)
 }
 

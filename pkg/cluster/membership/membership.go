@@ -3,7 +3,7 @@
 // the same of a device that was removed and of a configuration that does not
 // parse (docs/wire.md, "ClusterMembership").
 //
-//	reads:  EdgeNodeClusterConfig, ZedAgentStatus, ConfigItemValueMap, EdgeNodeInfo,
+//	reads:  EdgeNodeClusterConfig, EdgeNodeClusterStatus, ZedAgentStatus, ConfigItemValueMap, EdgeNodeInfo,
 //	        ClusterLeaveRequest, WithoutCluster, NodeDrainProgress, NodeDrainJournal, nodes, the API's health
 //	writes: ClusterMembership
 //	acts:   stamps the own Node
@@ -38,6 +38,7 @@ type Component struct {
 	Pulse *loop.Pulse
 
 	Config   pubsub.Source[types.EdgeNodeClusterConfig]
+	Status   pubsub.Reader[types.EdgeNodeClusterStatus]
 	Agent    pubsub.Reader[types.ZedAgentStatus]
 	Settings pubsub.Reader[types.ConfigItemValueMap]
 	Info     pubsub.Reader[types.EdgeNodeInfo]
@@ -69,7 +70,7 @@ type Component struct {
 func (c *Component) Run(ctx context.Context) {
 	defer c.stamping.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
-		c.Config, c.Agent, c.Settings, c.Info, c.Nodes, c.API, c.Leave, c.Without, c.Progress, c.Journal, &c.stamping)
+		c.Config, c.Status, c.Agent, c.Settings, c.Info, c.Nodes, c.API, c.Leave, c.Without, c.Progress, c.Journal, &c.stamping)
 }
 
 // Step looks, decides and acts once.

@@ -45,6 +45,7 @@ func (d *disk) Publish(key string, v types.ClusterMembership) error {
 type stage struct {
 	*testing.T
 	config   source[types.EdgeNodeClusterConfig]
+	status   pubsub.Table[types.EdgeNodeClusterStatus]
 	agent    pubsub.Table[types.ZedAgentStatus]
 	settings pubsub.Table[types.ConfigItemValueMap]
 	info     pubsub.Table[types.EdgeNodeInfo]
@@ -94,7 +95,7 @@ func (s *stage) start() {
 	began := time.Now()
 	s.uptime = func() time.Duration { return time.Since(began) - time.Duration(s.asleep.Load()) }
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Agent: &s.agent, Settings: &s.settings, Info: &s.info, Nodes: &s.nodes,
+		Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Status: &s.status, Agent: &s.agent, Settings: &s.settings, Info: &s.info, Nodes: &s.nodes,
 		API: &s.api, Leave: &s.leave, Without: &s.without, Operations: &s.record, Progress: &s.progress, Journal: &s.journal, Kube: s.kube,
 		Version: "1", Hour: time.Hour, Uptime: s.uptime,
 		Membership: &s.membership,

@@ -158,8 +158,9 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 	}
 	adopted := func(f *facts) { f.adopted = true }
 	newer := func(f *facts) { f.version = "2" }
+	tokenless := func(f *facts) { f.tls = false }
 	beat := func(s types.AgentStamp) *types.AgentStamp {
-		s.Version, s.Renewed, s.TLS = "1", now, true
+		s.Version, s.Renewed = "1", now
 		return &s
 	}
 	for name, r := range map[string]struct {
@@ -183,11 +184,15 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 		"when somebody took it away":                                  {world(valid, at(types.MembershipMember), adopted, sent(given, time.Minute)), &fresh},
 		"when the agent is another one":                               {world(valid, at(types.MembershipMember), adopted, newer, shows(given), sent(given, time.Minute)), &types.AgentStamp{Version: "2", Cluster: cluster, Masters: masters, Given: now, TLS: true}},
 		"when it does not say that the server speaks TLS":             {world(valid, at(types.MembershipMember), adopted, shows(silent), sent(silent, time.Minute)), &fresh},
+		"when the server speaks TLS no more":                          {world(valid, at(types.MembershipMember), adopted, tokenless, shows(given), sent(given, time.Minute)), func() *types.AgentStamp { s := fresh; s.TLS = false; return &s }()},
+		"that too while the controller is not reached":                {world(valid, at(types.MembershipMember), adopted, tokenless, unreached, shows(given), sent(given, time.Minute)), beat(silent)},
+		"once, whatever the watch shows":                              {world(valid, at(types.MembershipMember), adopted, tokenless, unreached, shows(given), sent(silent, time.Second)), nil},
+		"and in doubt":                                                {world(invalid, at(types.MembershipDoubtful), adopted, tokenless, shows(withdrawn), sent(withdrawn, time.Minute)), beat(types.AgentStamp{Given: early})},
 		"a Node without one gets one without a list":                  {world(invalid, at(types.MembershipNever), adopted), &types.AgentStamp{Version: "1", TLS: true}},
 		"also before the controller is reached":                       {world(valid, at(types.MembershipMember), adopted, unreached), &types.AgentStamp{Version: "1", TLS: true}},
 		"a restart writes again what stands":                          {world(notRead, at(types.MembershipMember), adopted, shows(given)), beat(given)},
 		"once in ten minutes":                                         {world(notRead, at(types.MembershipMember), adopted, shows(*beat(given)), sent(*beat(given), 10*time.Minute-1)), nil},
-		"a device in no cluster does so too":                          {world(invalid, at(types.MembershipNever), adopted, shows(types.AgentStamp{Version: "0"})), beat(types.AgentStamp{})},
+		"a device in no cluster does so too":                          {world(invalid, at(types.MembershipNever), adopted, shows(types.AgentStamp{Version: "0"})), beat(types.AgentStamp{TLS: true})},
 		"the list is withdrawn when the configuration turns bad":      {world(invalid, at(types.MembershipMember), adopted, shows(given), sent(given, time.Second)), &types.AgentStamp{Version: "1", Given: now, TLS: true}},
 		"whether or not the controller is reached":                    {world(gone, at(types.MembershipMember), adopted, shows(given), unreached), &types.AgentStamp{Version: "1", Given: now, TLS: true}},
 		"a restart in doubt withdraws it":                             {world(notRead, at(types.MembershipDoubtful), adopted, shows(given)), &withdrawn},
@@ -208,6 +213,38 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAStampSaysWhetherTheStatusServerHasATokenForTLS(t *testing.T) {
+	play(t, func(s *stage) {
+		stamps := len(s.cluster.Calls("stamp"))
+		step := func(what string, tls bool, more int) {
+			t.Helper()
+			s.sleep(time.Second)
+			if stamps += more; s.stamp().TLS != tls || len(s.cluster.Calls("stamp")) != stamps {
+				t.Errorf("%s it says %v after %d stamps, want %v after %d", what, s.stamp().TLS, len(s.cluster.Calls("stamp")), tls, stamps)
+			}
+		}
+		token := func(token string) {
+			_ = s.status.Publish(types.Global, types.EdgeNodeClusterStatus{EncryptedClusterToken: token})
+		}
+		step("while nothing is served", false, 0)
+		token("")
+		step("before there is a token", false, 0)
+		token("one")
+		step("with one", true, 1)
+		token("two")
+		step("with another", true, 0)
+		_ = s.status.Unpublish(types.Global)
+		step("while nothing is served", true, 0)
+		s.restart()
+		step("by an agent that knows no more", true, 1)
+		s.reached(types.ConfigGetFail)
+		token(" \n")
+		step("without one, and without the controller", false, 1)
+		token("two")
+		step("with one again", true, 1)
+	})
 }
 
 func TestAStampSaysWhichTieBreakerWasNamed(t *testing.T) {

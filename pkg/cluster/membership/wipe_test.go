@@ -114,7 +114,7 @@ func (w *world) wire() {
 		Nodes: &w.nodes, API: &w.api, Kube: w.kube, Dial: w.dial, Proc: w.dir, Sysfs: w.dir, BootID: "boot-1", Uptime: up, Peers: &w.known, Without: &w.without,
 	}
 	m := &membership.Component{
-		Log: log, Pulse: &loop.Pulse{}, Config: &w.config, Agent: &w.agent, Settings: &w.settings, Info: &w.info, Nodes: &w.nodes, API: &w.api,
+		Log: log, Pulse: &loop.Pulse{}, Config: &w.config, Status: &w.status, Agent: &w.agent, Settings: &w.settings, Info: &w.info, Nodes: &w.nodes, API: &w.api,
 		Leave: &w.request, Without: &w.without, Progress: &w.progress, Journal: &w.journal, Kube: w.kube, Operations: types.NoOperations{},
 		Version: "1", Hour: time.Hour, Uptime: up, Membership: &w.member,
 	}
