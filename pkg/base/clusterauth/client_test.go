@@ -382,11 +382,13 @@ func TestThePeersThatSpeakTLSAreRememberedWithinBounds(t *testing.T) {
 	if _, err := os.Stat(path); err == nil {
 		t.Error("nothing is kept of nothing")
 	}
-	name := func(i int) string { return strings.Repeat("n", 240) + fmt.Sprint(i) }
+	name := func(i int) string { return strings.Repeat("n", 250) + fmt.Sprint(i) }
+	boot := strings.Repeat("\x01", maxBoot) // the longest in JSON
 	for i := range 3 * maxPeers {
-		m.Saw(Peer{Name: name(i), Boot: strings.Repeat("b", 36), Stamp: StampPlain}, now.Add(time.Duration(i)))
+		p := PeerOf(types.Node{Name: name(i), BootID: boot, Agent: &types.AgentStamp{}})
+		m.Saw(p, now.Add(time.Duration(i)))
 	}
-	last := Peer{Name: name(3*maxPeers - 1), Boot: strings.Repeat("b", 36)}
+	last := Peer{Name: name(3*maxPeers - 1), Boot: boot}
 	if len(m.peers) != maxPeers || m.sees(Peer{Name: name(0)}) || !m.sees(last) {
 		t.Errorf("%d are remembered", len(m.peers))
 	}
@@ -444,8 +446,10 @@ func TestAPeerIsWhatItsFreshStampSays(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if got := PeerOf(types.Node{}); got != (Peer{}) {
-		t.Errorf("%+v", got)
+	for _, none := range []string{"", strings.Repeat("b", maxBoot+1)} {
+		if got := PeerOf(types.Node{BootID: none}); got != (Peer{}) {
+			t.Errorf("%+v", got)
+		}
 	}
 	if got := PeerOf(); got != (Peer{}) {
 		t.Errorf("of none: %+v", got)

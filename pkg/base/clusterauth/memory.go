@@ -29,7 +29,7 @@ const (
 // that is nothing.
 type Peer struct {
 	Name  string // of its Node; "" for unknown
-	Boot  string // the boot ID of its Node; "" for unknown
+	Boot  string // the boot ID of its Node; "" for unknown, or for one that is none
 	Stamp Stamp
 }
 
@@ -37,7 +37,10 @@ type Peer struct {
 // answers there is not known, but by plain HTTP none that speaks TLS is asked.
 func PeerOf(nodes ...types.Node) (p Peer) {
 	for _, n := range nodes {
-		is := Peer{Name: n.Name, Boot: n.BootID}
+		is := Peer{Name: n.Name}
+		if len(n.BootID) <= maxBoot {
+			is.Boot = n.BootID
+		}
 		switch {
 		case n.Foreign():
 		case n.Agent.TLS:
@@ -57,7 +60,8 @@ const MemoryFile = "/persist/zedkube/peers-with-tls"
 
 const (
 	maxPeers = 256 // Nodes of a cluster, and some that are gone
-	maxFile  = 128 << 10
+	maxBoot  = 64  // bytes of a boot ID; the kernel's has 36
+	maxFile  = maxPeers << 10
 )
 
 // Memory remembers which peers were seen to speak TLS, with a certificate or bearer
