@@ -59,7 +59,7 @@ func FuzzRequest(f *testing.F) {
 		Log: log, Pulse: &loop.Pulse{}, Status: &own, Nodes: &nodes, API: &api, Info: &info,
 		TopicDirs: []string{dir}, InstallLog: filepath.Join(dir, "log"),
 	}
-	c.Port = portOn(f, "127.12.34.1")
+	c.Port = freePort(f)
 	here := status("127.12.34.1/24", true)
 	here.EncryptedClusterToken = token
 	_ = own.Publish(types.Global, here)

@@ -21,39 +21,16 @@ func TestPromisedBodiesDoNotKeepAJoinerOut(t *testing.T) {
 			overBoth(t, func(t *testing.T, d *device) {
 				d.ready("127.12.34.1/16")
 				d.listens("127.12.34.1", true)
-				stop, done := make(chan struct{}), make(chan struct{})
-				go func() { defer close(done); promise(t, d.at("127.12.34.1"), request, stop) }()
-				time.Sleep(300 * time.Millisecond) // by then there are more of them than places
-				joins(t, d.at("127.12.34.1"), 15)
-				close(stop)
-				<-done
+				open := func(i int) (net.Conn, error) {
+					conn, err := connect(t, fmt.Sprintf("127.12.100.%d", 1+i%250), d.at("127.12.34.1"))
+					if err == nil {
+						_, _ = io.WriteString(conn, request) // the server may have closed it
+					}
+					return conn, err
+				}
+				joinsAmong(t, d.at("127.12.34.1"), 15, maxConnections/16, open)
 			})
 		})
-	}
-}
-
-// promise keeps sending request over new connections, from 250 addresses of its
-// own, and holds the last 1000 of them until stop.
-func promise(t *testing.T, address, request string, stop <-chan struct{}) {
-	var kept []net.Conn
-	for i := 0; ; i++ {
-		select {
-		case <-stop:
-			for _, c := range kept {
-				_ = c.Close()
-			}
-			return
-		default:
-		}
-		conn, err := connect(t, fmt.Sprintf("127.12.100.%d", 1+i%250), address)
-		if err != nil {
-			continue // it has no port left for a moment
-		}
-		_, _ = io.WriteString(conn, request)
-		if kept = append(kept, conn); len(kept) > 1000 {
-			_ = kept[0].Close()
-			kept = kept[1:]
-		}
 	}
 }
 

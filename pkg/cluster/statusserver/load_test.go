@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -56,7 +55,7 @@ func dialFrom(t *testing.T, from, address string) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	return conn
 }
 
@@ -99,35 +98,52 @@ func crowdOf(t *testing.T, address, network string, n, sources int) {
 // own, and returns the slowest answer.
 func joins(t *testing.T, address string, n int) (slowest time.Duration) {
 	t.Helper()
-	return joinsWithin(t, address, n, 1)
-}
-
-// joinsWithin lets each of them try as often as that.
-func joinsWithin(t *testing.T, address string, n, tries int) (slowest time.Duration) {
-	t.Helper()
 	for i := range n {
 		began := time.Now()
-		for try := 1; ; try++ {
-			conn := dialFrom(t, fmt.Sprintf("127.12.35.%d", 1+i), address)
-			fmt.Fprint(conn, "GET /status HTTP/1.1\r\nHost: x\r\n"+auth+"Connection: close\r\n\r\n")
-			got, err := io.ReadAll(conn)
-			_ = conn.Close()
-			if err == nil && strings.HasSuffix(string(got), "cluster:"+clusterID) {
-				break
-			}
-			if try == tries {
-				t.Errorf("joiner %d got %q, %v", i, got, err)
-				break
-			}
+		conn := dialFrom(t, fmt.Sprintf("127.12.35.%d", 1+i), address)
+		fmt.Fprint(conn, "GET /status HTTP/1.1\r\nHost: x\r\n"+auth+"Connection: close\r\n\r\n")
+		got, err := io.ReadAll(conn)
+		_ = conn.Close()
+		if err != nil || !strings.HasSuffix(string(got), "cluster:"+clusterID) {
+			t.Errorf("joiner %d got %q, %v", i, got, err)
 		}
 		slowest = max(slowest, time.Since(began))
 	}
 	return slowest
 }
 
-// enough is how long a joining node waits for its answer. Alone it takes less
-// than a millisecond, but the machine that tests run on has more to do.
-const enough = 2 * time.Second
+// joinsAmong asks as joins does, while others come by open. All places are taken before,
+// and beside each joiner come fewer than there are places, so that the server
+// could serve it however the machine shares its time.
+func joinsAmong(t *testing.T, address string, n, beside int, open func(i int) (net.Conn, error)) (slowest time.Duration) {
+	t.Helper()
+	var kept []net.Conn
+	opened := 0
+	come := func(n int) {
+		for range n {
+			conn, err := open(opened)
+			if opened++; err != nil {
+				t.Errorf("connection %d: %v", opened, err)
+				return
+			}
+			if kept = append(kept, conn); len(kept) > 2*maxConnections {
+				_ = kept[0].Close()
+				kept = kept[1:]
+			}
+		}
+	}
+	come(2 * maxConnections)
+	for range n {
+		var others sync.WaitGroup
+		others.Go(func() { come(beside) })
+		slowest = max(slowest, joins(t, address, 1))
+		others.Wait()
+	}
+	for _, conn := range kept {
+		_ = conn.Close()
+	}
+	return slowest
+}
 
 func TestJoinerIsAnsweredAmongTenThousandIdleConnections(t *testing.T) {
 	d := boot(t)
@@ -140,56 +156,18 @@ func TestJoinerIsAnsweredAmongTenThousandIdleConnections(t *testing.T) {
 	crowdOf(t, at, "127.13.%d.%d", 2500, 2500) // one from somewhere else
 	joins(t, at, 1)                            // comes behind all that were not let in yet
 	slowest := max(joins(t, at, 25), joins(t, byTLS+at, 25))
-	if t.Logf("the slowest of 50 answers, half of them by TLS, took %s", slowest); slowest > enough {
-		t.Error("that is too long")
-	}
+	t.Logf("the slowest of 50 answers, half of them by TLS, took %s", slowest)
 	// Closed ones need a moment to be noticed by those who served them.
-	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before+2*maxConnections && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if n := runtime.NumGoroutine() - before; n > 2*maxConnections {
-		t.Errorf("%d goroutines serve them", n)
-	}
+	eventually(t, "too many goroutines serve them", func() bool { return runtime.NumGoroutine() <= before+2*maxConnections })
 }
 
 func TestJoinerIsAnsweredWhileConnectionsKeepComing(t *testing.T) {
 	overBoth(t, func(t *testing.T, d *device) {
 		d.ready("127.12.34.1/16")
 		d.listens("127.12.34.1", true)
-		var wg sync.WaitGroup
-		stop := make(chan struct{})
-		for worker := range 4 {
-			wg.Go(func() {
-				var kept []net.Conn
-				for i := 0; ; i++ {
-					select {
-					case <-stop:
-						for _, c := range kept {
-							_ = c.Close()
-						}
-						return
-					default:
-					}
-					from := &net.TCPAddr{IP: net.IPv4(127, 12, byte(100+worker), byte(1+i%250))}
-					conn, err := net.DialTCP("tcp", from, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(d.plainlyAt("127.12.34.1"))))
-					if err != nil {
-						continue // it has no port left for a moment
-					}
-					if kept = append(kept, conn); len(kept) > 1000 {
-						_ = kept[0].Close()
-						kept = kept[1:]
-					}
-				}
-			})
-		}
-		tries := 1
-		if d.tls {
-			tries = 10 // a handshake takes a round trip, in which others come: a joiner asks again
-		}
-		slowest := joinsWithin(t, d.at("127.12.34.1"), 50, tries)
-		close(stop)
-		wg.Wait()
-		// The flood takes what the processors give, so time says little here.
+		slowest := joinsAmong(t, d.at("127.12.34.1"), 50, maxConnections/2, func(i int) (net.Conn, error) {
+			return connect(t, fmt.Sprintf("127.12.%d.%d", 100+i/250%4, 1+i%250), d.plainlyAt("127.12.34.1"))
+		})
 		t.Logf("the slowest of 50 answers took %s", slowest)
 	})
 }
@@ -204,9 +182,16 @@ func TestStatusIsAnsweredWhileReportsAreStuck(t *testing.T) {
 	defer conn.Close()
 	fmt.Fprint(conn, "GET /cluster-app HTTP/1.1\r\nHost: x\r\n"+auth+"\r\n")
 	<-asked
-	if slowest := joins(t, first.at(firstIP), 20); slowest > enough {
-		t.Errorf("an answer took %s", slowest)
+	done := make(chan struct{})
+	go func() { defer close(done); _, _ = conn.Read(make([]byte, 1)) }()
+	joins(t, first.at(firstIP), 3)
+	select {
+	case <-done:
+		t.Error("the answers came after that of the reports")
+	default:
 	}
+	_ = conn.Close()
+	<-done
 }
 
 func TestHalfARequestDoesNotHoldUpTheMove(t *testing.T) {
@@ -218,16 +203,21 @@ func TestHalfARequestDoesNotHoldUpTheMove(t *testing.T) {
 		fmt.Fprint(slow, "GET /status HT")
 		time.Sleep(50 * time.Millisecond) // the server has read as much and waits for the rest
 
-		began := time.Now()
+		ended := make(chan struct{})
+		go func() { defer close(ended); _, _ = io.Copy(io.Discard, slow) }()
 		_ = d.status.Publish(types.Global, status("127.12.34.1/24", false))
 		d.listens("127.12.34.1", false)
 		d.ready("127.12.34.2/24")
 		d.listens("127.12.34.2", true)
 		d.ready("127.12.34.1/24")
 		d.listens("127.12.34.1", true) // also where someone still holds a connection
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("three moves took %s", took)
+		select {
+		case <-ended: // it has five seconds to send the rest
+			t.Error("the moves have waited for it")
+		default:
 		}
+		_ = slow.Close()
+		<-ended
 	})
 }
 

@@ -3,6 +3,7 @@ package statusserver
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -64,17 +65,23 @@ func bootOn(t *testing.T, port int, run string) *device {
 	return d
 }
 
-func freePort(t *testing.T) int { return portOn(t, "127.12.34.1") }
+// freePort is a port that is free on all addresses of this machine, since one test may
+// listen on many.
+func freePort(t testing.TB) int { return portOn(t, "0.0.0.0") }
 
-// portOn is a port that is free on ip.
+// portOn is a port that is free on ip, and not one of those that the kernel gives to
+// connections meanwhile.
 func portOn(t testing.TB, ip string) int {
 	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := 20000 + rand.IntN(10000)
+		if l, err := net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port))); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 // at is where the device is asked, for connect.
