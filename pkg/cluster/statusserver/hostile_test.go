@@ -28,7 +28,7 @@ func TestPromisedBodiesDoNotKeepAJoinerOut(t *testing.T) {
 					}
 					return conn, err
 				}
-				joinsAmong(t, d.at("127.12.34.1"), 15, maxConnections/16, open)
+				joinsAmong(t, d.at("127.12.34.1"), 5, maxConnections/16, open)
 			})
 		})
 	}

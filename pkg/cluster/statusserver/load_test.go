@@ -132,7 +132,7 @@ func joinsAmong(t *testing.T, address string, n, beside int, open func(i int) (n
 			}
 		}
 	}
-	come(2 * maxConnections)
+	come(maxConnections + 100)
 	for range n {
 		var others sync.WaitGroup
 		others.Go(func() { come(beside) })
