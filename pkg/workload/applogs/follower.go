@@ -21,8 +21,6 @@ const (
 	// settled is how long the last known line may be missing before its log is
 	// taken for rotated: the kubelet knows of a new instance sooner than we do.
 	settled = 2 * time.Second
-	// lastRead is how long a stream may go on after its pod is gone.
-	lastRead = 30 * time.Second
 	// quiet is how long a log may be silent before it is asked for again: a
 	// stream can be dead without anyone having said so.
 	quiet = 10 * time.Minute
@@ -177,7 +175,6 @@ func (t *follower) watch(ctx context.Context, r reading) outcome {
 	turns := time.NewTicker(turn)
 	defer turns.Stop()
 	asked, brought := t.from(r), int64(0)
-	var late <-chan time.Time
 	for {
 		select {
 		case o := <-done:
@@ -196,22 +193,15 @@ func (t *follower) watch(ctx context.Context, r reading) outcome {
 			return o
 		case w := <-t.in:
 			t.learn(w)
-			switch {
-			case t.want.off:
-				cut(errTurn)
-			case t.want.gone && late == nil:
-				timer := time.NewTimer(lastRead)
-				defer timer.Stop()
-				late = timer.C
-			case !t.want.gone && r.overtaken(t.want):
+			if t.want.off || !t.want.gone && r.overtaken(t.want) {
 				cut(errTurn)
 			}
-		case <-late:
-			cut(errTurn)
 		case <-turns.C:
 			taken := l.taken.Load()
 			yields := l.follows.Load() && taken-brought < light && t.readSlots.wanted()
-			if brought = taken; yields || asked.After(time.Now()) {
+			brought = taken
+			// The kubelet does not open another stream of a pod that is gone, while its containers may still end.
+			if !t.want.gone && (yields || asked.After(time.Now())) {
 				t.yields = yields
 				cut(errTurn)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/logjudge"
+	"github.com/zedkube/zedkube/types"
 )
 
 func TestNewsOfARestartThatIsLateCostsNoLine(t *testing.T) {
@@ -114,6 +115,23 @@ func TestAPodThatWentWhileNobodyReadIsMarked(t *testing.T) {
 		time.Sleep(forgetAfter + 6*period)
 		synctest.Wait()
 		if m := s.marks(); len(m) != 1 || !strings.Contains(m[0], "the pod is gone") || !strings.HasPrefix(m[0], "lines from 2000-01-01T00:00:00Z to ") {
+			t.Errorf("marks: %q", m)
+		}
+	})
+}
+
+func TestAContainerThatOutlivesItsPodIsReadToItsEnd(t *testing.T) {
+	play(t, func(s *stage) {
+		s.says(1, 5)
+		s.came(t, 5)
+		_ = s.pods.Unpublish("eve-kube-app/web-1")
+		s.kubelet.do(func() { s.kubelet.down = types.ErrNoLog }) // to who asks anew; what is open goes on
+		for i := 6; i <= 20; i++ {
+			time.Sleep(10 * time.Second)
+			s.says(i, i)
+		}
+		s.came(t, 20)
+		if m := s.marks(); len(m) != 0 {
 			t.Errorf("marks: %q", m)
 		}
 	})
