@@ -27,6 +27,10 @@ const (
 	announced  = 10 * time.Minute // for which that is published before
 	again      = 10 * time.Second // while pods wait, or the drain lock is kept
 	mostPods   = 20               // that are named
+	// pauseAfter is between two tries to restart k3s that failed: each holds the drain lock
+	// for up to 20 s. Where mostAttempts in a row did, it is longPause.
+	pauseAfter = 5 * time.Minute
+	longPause  = time.Hour
 )
 
 type facts struct {
@@ -57,22 +61,54 @@ type volume struct {
 type memory struct {
 	spans  map[string]span.Span
 	tried  time.Duration // uptime when the drain lock was last to be released
+	kept   string        // why it was not
 	pause  time.Duration // uptime before which no restart is tried
 	failed string        // why the last try failed
+	vain   int           // tries in a row after which k3s went on as before
+}
+
+// result is what came of a call: a try to restart k3s, or to release the drain lock.
+type result struct {
+	err     error
+	release bool
+}
+
+// note remembers a result. Where another node had the drain lock nothing was tried.
+func (m *memory) note(r result, uptime time.Duration) {
+	why := ""
+	if r.err != nil {
+		why = phrase.Cut(r.err.Error(), 300)
+	}
+	switch {
+	case r.release:
+		m.kept = why
+		return
+	case r.err == nil:
+		m.pause, m.vain = 0, 0
+	default:
+		m.pause = uptime + pauseAfter
+		if !errors.Is(r.err, types.ErrConflict) {
+			m.vain++
+		}
+		if m.vain >= mostAttempts {
+			m.pause = uptime + longPause
+		}
+	}
+	m.failed, m.kept = why, ""
 }
 
 type action struct {
-	status  types.MountRecovery
-	spans   map[string]span.Span
+	status types.MountRecovery
+	memory
 	restart bool     // k3s
-	volumes []string // that have to be attached and healthy for that
+	volumes []string // that have to be attached and as healthy as they can be for that
 	alone   bool     // also where etcd has no quorum meanwhile
 	release bool     // the drain lock, if the restart is over
 	again   time.Duration
 }
 
 func decide(f facts) action {
-	a := action{status: f.remembered(), spans: f.spans}
+	a := action{status: f.remembered(), memory: f.memory}
 	ours := f.lock.Task == types.TaskK3s && f.lock.Holder == f.own.Name
 	if len(f.pods) > 0 || ours {
 		a.again = again
@@ -87,8 +123,8 @@ func decide(f facts) action {
 		former := f.process.PID != 0 && f.process.Start < s.Last && f.uptime < s.Last+apart
 		a.release = f.uptime >= max(s.Last+backAfter, f.tried+again) && !former
 		s.Phase, s.Reason = types.RepairActs, "The drain lock is kept until the kubelet of this node is back after a restart of k3s."
-		if f.uptime < f.pause {
-			s.Reason += " The last attempt failed: " + f.failed + "."
+		if f.kept != "" {
+			s.Reason += " It could not be released: " + f.kept + "."
 		}
 		return a
 	}
@@ -134,12 +170,12 @@ func decide(f facts) action {
 		}
 	}
 	if mountable == 0 && f.lasts(a, "none", apart) {
-		s.Attempts, s.Unknown = 0, false
+		s.Attempts, s.Unknown, a.pause, a.vain = 0, false, 0, 0
 	}
 	switch {
 	case len(s.Pods) > 0:
 		f.judge(&a, degraded)
-		s.Reason = "The kubelet does not mount the volumes of pod " + phrase.Few(s.Pods, 3) + ", although they are attached and healthy. " + s.Reason
+		s.Reason = "The kubelet does not mount the volumes of pod " + phrase.Few(s.Pods, 3) + ", although they are attached. " + s.Reason
 	case len(held) > 0:
 		s.Phase, s.Reason = types.RepairWaits, fmt.Sprintf("Pod %s waits for its volumes, although they are attached. k3s is not restarted for that while volume %s is not healthy.", phrase.Few(held, 3), degraded)
 	case s.Attempts > 0 && len(f.pods) > 0:
@@ -191,6 +227,9 @@ func (f facts) judge(a *action, degraded string) {
 		s.Reason = fmt.Sprintf("k3s is restarted after %s of that, because the cluster has no API server meanwhile.", lastResort)
 	case a.alone && !f.lasts(*a, fmt.Sprint("announced", s.Pods), announced):
 		s.Reason = fmt.Sprintf("k3s is restarted %s after this was first reported. The cluster has no API server meanwhile.", announced)
+	case f.vain >= mostAttempts:
+		s.Phase, s.Reason = types.RepairRefused, fmt.Sprintf("k3s is not restarted: %s. It is tried again after %s.", f.failed, longPause)
+		a.restart = f.uptime >= f.pause
 	case f.uptime < f.pause:
 		s.Reason = "The last attempt failed: " + f.failed + "."
 	default:
@@ -254,7 +293,7 @@ func (a action) refuses(own string, nodes []types.Node, s types.Storage) error {
 			return v.Name == name && v.State == "attached" && isHealthy(v, nodes) && (v.Robustness == "healthy" || isComplete(v, storing(nodes)))
 		}
 		if !slices.ContainsFunc(s.Volumes, is) || !slices.ContainsFunc(s.Attachments, func(a types.Attachment) bool { return a.Volume == name }) {
-			return fmt.Errorf("volume %s is no longer attached and healthy", name)
+			return fmt.Errorf("volume %s is not attached, or not as healthy as it can be", name)
 		}
 	}
 	return nil

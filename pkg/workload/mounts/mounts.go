@@ -22,7 +22,6 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/alive"
 	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
 	"github.com/zedkube/zedkube/pkg/base/loop"
-	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -33,7 +32,7 @@ const DefaultDevices = "/dev/longhorn"
 const (
 	period      = time.Minute      // without a gap in what lasts
 	callTimeout = 90 * time.Second // the looks at all nodes included
-	pauseAfter  = 5 * time.Minute  // a try that failed: it holds the drain lock for up to 20 s
+	freeTimeout = 10 * time.Second
 	marker      = "MOUNT-WEDGE-RECOVERY: "
 )
 
@@ -88,7 +87,7 @@ type Component struct {
 
 	memory
 	pods    pubsub.Pick[types.Pod]
-	calling loop.Call[error]
+	calling loop.Call[result]
 }
 
 // Run steps until ctx is done and returns after the call under way has ended.
@@ -100,33 +99,40 @@ func (c *Component) Run(ctx context.Context) {
 
 // Step looks, decides and acts once.
 func (c *Component) Step(ctx context.Context) error {
-	if err, ok := c.calling.Take(); ok && err != nil {
-		c.pause, c.failed = c.Uptime()+pauseAfter, phrase.Cut(err.Error(), 300)
-		c.Log.WithError(err).Warn(marker + "k3s was not restarted, or the drain lock not released")
+	if r, ok := c.calling.Take(); ok {
+		c.note(r, c.Uptime())
+		if r.err != nil {
+			c.Log.WithError(r.err).Warn(marker + "k3s was not restarted, or the drain lock not released")
+		}
 	}
 	if c.calling.Busy() {
 		return nil // the call has something to publish
 	}
 	f := c.look()
 	a := decide(f)
-	c.spans = a.spans
+	c.memory = a.memory
 	if s := &a.status; s.Phase != f.published.Phase || s.Reason != f.published.Reason {
 		s.Since = time.Now().UTC().Round(0)
 	}
-	if err := c.Recovery.Publish(types.Global, a.status); err != nil {
-		return fmt.Errorf("publish MountRecovery: %w", err) // nothing is done that would not be counted
-	}
-	if a.status.Reason != "" && a.status.Reason != f.published.Reason {
+	err := c.publish(a.status)
+	if err == nil && a.status.Reason != "" && a.status.Reason != f.published.Reason {
 		c.Log.WithField("phase", a.status.Phase).Warn(marker + a.status.Reason)
 	}
 	switch {
-	case a.restart:
-		c.calling.Begin(types.Because(ctx, "", a.status.Reason), callTimeout, func(ctx context.Context) error { return c.restart(ctx, f, a) })
+	case a.restart && err == nil: // what cannot be counted is not done
+		c.calling.Begin(types.Because(ctx, "", a.status.Reason), callTimeout, func(ctx context.Context) result { return result{err: c.restart(ctx, f, a)} })
 	case a.release:
 		c.tried = f.uptime
-		c.calling.Begin(types.Because(ctx, "", "the restart of k3s is over"), callTimeout, func(ctx context.Context) error { return c.release(ctx, f, a) })
+		c.calling.Begin(types.Because(ctx, "", "the restart of k3s is over"), callTimeout, func(ctx context.Context) result { return result{c.release(ctx, f, a), true} })
 	}
-	return loop.Again(a.again)
+	return errors.Join(err, loop.Again(a.again))
+}
+
+func (c *Component) publish(s types.MountRecovery) error {
+	if err := c.Recovery.Publish(types.Global, s); err != nil {
+		return fmt.Errorf("publish MountRecovery: %w", err)
+	}
+	return nil
 }
 
 func (c *Component) look() facts {
@@ -196,15 +202,16 @@ func (c *Component) goesDown(own string) string {
 	return ""
 }
 
-// restart restarts k3s under the drain lock, and keeps that. What was true at the decision
-// is looked at again under the lock, and what changes any moment right before.
+// restart restarts k3s under the drain lock, and keeps that; after an error k3s goes on as
+// before. What was true at the decision is looked at again under the lock, and what changes
+// any moment right before.
 func (c *Component) restart(ctx context.Context, f facts, a action) error {
 	lock, nodes, err := c.lockAndNodes(ctx)
 	if err != nil {
 		return err
 	}
 	if isNeeded(lock.Holder, lock.Task, lock.BootID, nodes) {
-		return fmt.Errorf("node %s holds the drain lock", lock.Holder)
+		return fmt.Errorf("%w: node %s holds the drain lock", types.ErrConflict, lock.Holder)
 	}
 	mine, err := c.Kube.SetDrainLock(ctx, types.DrainLock{
 		Holder: f.own.Name, BootID: f.own.BootID, Since: time.Now().UTC(), Task: types.TaskK3s, Version: lock.Version,
@@ -216,18 +223,21 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 		before := a.status
 		a.status.Attempts++
 		a.status.Last = c.Uptime()
-		if err := c.Recovery.Publish(types.Global, a.status); err != nil {
-			return fmt.Errorf("publish MountRecovery: %w", err)
-		}
-		err = c.K3s.Restart(ctx, f.process)
-		types.Did(ctx, c.Operations, "restart k3s", "node/"+f.own.Name, err)
-		if !errors.Is(err, k3sprocess.ErrNothingDone) {
-			return err // it counts unless it certainly was none
-		}
-		if failed := c.Recovery.Publish(types.Global, before); failed != nil {
-			return errors.Join(err, fmt.Errorf("publish MountRecovery: %w", failed))
+		err = c.publish(a.status)
+		if err == nil {
+			err = c.K3s.Restart(ctx, f.process)
+			types.Did(ctx, c.Operations, "restart k3s", "node/"+f.own.Name, err)
+			if !errors.Is(err, k3sprocess.ErrNothingDone) {
+				if err != nil {
+					c.Log.WithError(err).Warn(marker + "it is not known whether k3s restarts")
+				}
+				return nil // it counts unless it certainly was none
+			}
+			err = errors.Join(err, c.publish(before))
 		}
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freeTimeout) // that of the call may have ended
+	defer cancel()
 	if failed := c.Kube.FreeDrainLock(ctx, mine); failed != nil && !errors.Is(failed, types.ErrConflict) {
 		err = errors.Join(err, failed)
 	}

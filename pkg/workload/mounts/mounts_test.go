@@ -328,7 +328,7 @@ func TestWhatIsSeenUnderTheLockCounts(t *testing.T) {
 		change func(*stage)
 		words  string
 	}{
-		"a table lied about the volume":  {func(s *stage) { s.cluster.SetStorage(types.Storage{Longhorn: true}) }, "volume pv-n1 is no longer attached and healthy"},
+		"a table lied about the volume":  {func(s *stage) { s.cluster.SetStorage(types.Storage{Longhorn: true}) }, "volume pv-n1 is not attached, or not as healthy as it can be"},
 		"a Ready node is not alive":      {func(s *stage) { s.cluster.SetRenewed("n2", s.began) }, "etcd has no quorum"},
 		"the own kubelet is not alive":   {func(s *stage) { s.cluster.SetRenewed("n1", s.began) }, "this node is not Ready"},
 		"the volumes cannot be listed":   {func(s *stage) { s.cluster.FailVerb("storage", errors.New("403")) }, "403"},
@@ -529,15 +529,114 @@ func TestWhereNothingWasDoneToK3sThatIsNoAttempt(t *testing.T) {
 		a := s.agents["n1"]
 		a.fails = errNoK3s
 		s.start("n1")
+		s.pass(15 * time.Minute)
+		a.is(0, types.RepairWaits, "The last attempt failed: nothing was done: process 100")
 		s.pass(3 * time.Hour)
-		if a.is(0, types.RepairWaits, "The last attempt failed: nothing was done: process 100"); a.says().Attempts > 0 || a.says().Last > 0 {
+		if a.is(0, types.RepairRefused, "k3s is not restarted: nothing was done: process 100"); a.says().Attempts > 0 || a.says().Last > 0 {
 			t.Errorf("it says %+v", a.says())
+		}
+		if n := len(s.cluster.Calls("setlock")); n > 6 {
+			t.Errorf("the lock was taken %d times", n)
 		}
 		a.mu.Lock()
 		a.fails = nil
 		a.mu.Unlock()
-		s.pass(6 * time.Minute)
+		s.pass(time.Hour)
+		a.is(1, types.RepairWell, "")
+	})
+}
+
+func TestWhatFailedInAnEpisodeDoesNotHoldUpTheNextOne(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		a.fails = errNoK3s
+		s.start("n1")
+		s.pass(20 * time.Minute)
+		a.is(0, types.RepairRefused, "k3s is not restarted")
+		p := wedged("n1")
+		_ = s.pods.Unpublish(p.Key())
+		s.pass(20 * time.Minute)
+		a.mu.Lock()
+		a.fails = nil
+		a.mu.Unlock()
+		_ = s.pods.Publish(p.Key(), p)
+		s.pass(9 * time.Minute)
 		a.is(1, types.RepairActs, "after a restart of k3s")
+	})
+}
+
+func TestWhereAnotherNodeHadTheLockNothingWasTried(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.start("n1")
+		s.cluster.FailVerb("setlock", types.ErrConflict)
+		s.pass(3 * time.Hour)
+		a.is(0, types.RepairWaits, "The last attempt failed: "+types.ErrConflict.Error())
+	})
+}
+
+func TestOnAFullDiskNothingIsRestartedAndTheLockIsReleased(t *testing.T) {
+	for name, row := range map[string]struct {
+		fill  func(*agent)
+		locks int // the lock is taken
+		told  int
+	}{
+		"before the restart": {func(a *agent) {
+			for a.cluster.Lock().Holder != "n1" {
+				a.pass(100 * time.Millisecond)
+			}
+			a.recovery.refused = func() { a.cluster.SetRenewed("n1", a.began) } // a later release would need the kubelet
+			a.recovery.full.Store(true)
+		}, 1, 0},
+		"before there is a reason": {func(a *agent) { a.recovery.full.Store(true) }, 0, 0},
+		"after the restart": {func(a *agent) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.then = func() { a.recovery.full.Store(true) }
+		}, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				_ = s.agents["n1"].recovery.Publish(types.Global, types.MountRecovery{BootID: "boot", Last: time.Minute})
+				a := s.start("n1")
+				row.fill(a)
+				s.pass(20 * time.Minute)
+				if lock, n := s.cluster.Lock(), len(s.cluster.Calls("setlock")); lock.Holder != "" || n != row.locks || a.told() != row.told {
+					t.Errorf("%d restarts, the lock was taken %d times and is %+v", a.told(), n, lock)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAgentThatEndsBeforeTheRestartReleasesTheLock(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.start("n1")
+		for s.cluster.Lock().Holder != "n1" {
+			s.pass(100 * time.Millisecond)
+		}
+		a.stop()
+		if lock := s.cluster.Lock(); lock.Holder != "" || a.told() > 0 {
+			t.Errorf("%d restarts, the lock is %+v", a.told(), lock)
+		}
+	})
+}
+
+func TestWhyTheLockIsNotReleasedIsSaidUntilItIs(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		a.cures = false
+		a.then = func() { s.cluster.SetRenewed("n1", s.began) }
+		s.start("n1")
+		s.pass(12 * time.Minute)
+		a.is(1, types.RepairActs, "after a restart of k3s. It could not be released: this node is not Ready.")
+		for range 30 {
+			s.cluster.SetRenewed("n1", time.Now())
+			s.pass(time.Second)
+		}
+		if lock := s.cluster.Lock(); lock.Holder != "" {
+			t.Errorf("the lock is %+v", lock)
+		}
+		a.is(1, types.RepairWaits, "attempt 1 of 3. Pod eve-kube-app/app-n1 waits for its volumes.")
 	})
 }
 
@@ -633,9 +732,9 @@ func TestAVolumeWithAReplicaOnEachNodeIsAsHealthyAsItCanBe(t *testing.T) {
 		words    string
 	}{
 		"each node has one":               {healthy, 1, "after a restart of k3s"},
-		"the one of the other is lost":    {healthy[:1], 0, "volume pv-n1 is no longer attached and healthy"},
-		"the one of the other is built":   {[]types.Replica{healthy[0], {Node: "n2", Mode: "WO"}}, 0, "volume pv-n1 is no longer attached and healthy"},
-		"a third has failed on the other": {[]types.Replica{healthy[0], healthy[1], {Node: "n2", Mode: "ERR"}}, 0, "volume pv-n1 is no longer attached and healthy"},
+		"the one of the other is lost":    {healthy[:1], 0, "volume pv-n1 is not attached, or not as healthy as it can be"},
+		"the one of the other is built":   {[]types.Replica{healthy[0], {Node: "n2", Mode: "WO"}}, 0, "volume pv-n1 is not attached, or not as healthy as it can be"},
+		"a third has failed on the other": {[]types.Replica{healthy[0], healthy[1], {Node: "n2", Mode: "ERR"}}, 0, "volume pv-n1 is not attached, or not as healthy as it can be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, "n1 n2", func(s *stage) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +53,7 @@ type agent struct {
 	member      pubsub.Table[types.ClusterMembership]
 	parts       pubsub.Table[types.KubeClusterUpdateStatus]
 	version     pubsub.Table[types.K3sVersionStatus]
-	recovery    pubsub.Table[types.MountRecovery]
+	recovery    disk
 	logs        *logtest.Hook
 	devices     string
 	file        string
@@ -77,6 +79,23 @@ type requests struct {
 }
 
 func (r *requests) Synced() bool { return !r.late }
+
+// disk has the topic of the component, and may have no room for it.
+type disk struct {
+	pubsub.Table[types.MountRecovery]
+	full    atomic.Bool
+	refused func() // what happens then; set before
+}
+
+func (d *disk) Publish(key string, m types.MountRecovery) error {
+	if d.full.Load() {
+		if d.refused != nil {
+			d.refused()
+		}
+		return syscall.ENOSPC
+	}
+	return d.Table.Publish(key, m)
+}
 
 func play(t *testing.T, names string, tell func(*stage)) {
 	dir := t.TempDir()
