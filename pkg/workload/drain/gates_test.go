@@ -164,6 +164,7 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 	}
 	ended := func(w *world) { w.lock.Ended = true }
 	back := func(w *world) { w.nodes[1].BootID = "new" }
+	restarting := func(w *world) { w.lock.Task, w.lock.Holder, w.nodes[0].BootID = types.TaskK3s, "n1", "old" }
 	cordoned := func(w *world) { w.nodes[1].Unschedulable, w.nodes[1].CordonedBy = true, &types.Cordon{} }
 	with := func(s types.Storage) func(*world) { return func(w *world) { w.s = s } }
 	for _, row := range []struct {
@@ -197,7 +198,8 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 		{"not while the holder removes a stale member", []func(*world){func(w *world) { w.lock.Task = types.TaskMembers }}, "removes a stale member"},
 		{"not even where we are at it ourselves", []func(*world){func(w *world) { w.lock.Task, w.lock.Holder, w.nodes[0].BootID = types.TaskMembers, "n1", "old" }}, "removes a stale member"},
 		{"not while the holder restarts k3s", []func(*world){func(w *world) { w.lock.Task = types.TaskK3s }}, "node n2 restarts k3s"},
-		{"where we do ourselves, which need not end, our drain has its turn", []func(*world){func(w *world) { w.lock.Task, w.lock.Holder, w.nodes[0].BootID = types.TaskK3s, "n1", "old" }}, ""},
+		{"nor while we do ourselves", []func(*world){restarting}, "node n1 restarts k3s"},
+		{"where that does not end, our drain has its turn", []func(*world){restarting, func(w *world) { w.lock.Since = wall0.Add(-20 * time.Minute) }}, ""},
 		{"not for ever, if that holder rebooted", []func(*world){back, func(w *world) { w.lock.Task, w.lock.Volumes = types.TaskMembers, nil }}, ""},
 		{"without Longhorn there are none", []func(*world){back, with(types.Storage{Volumes: volume().Volumes})}, ""},
 	} {
@@ -208,7 +210,7 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 		for _, c := range row.change {
 			c(&w)
 		}
-		why := lockable(w.lock, "n1", w.nodes, w.s)
+		why := lockable(w.lock, "n1", wall0.Add(time.Minute), w.nodes, w.s)
 		if !strings.Contains(why, row.why) || (why == "") != (row.why == "") {
 			t.Errorf("%s: %q, want %q", row.rule, why, row.why)
 		}

@@ -79,6 +79,10 @@ var rules = map[verb]func(call, reading) next{
 	list: listRule, check: checkRule, deleteNode: deleteNodeRule, checkLeave: checkLeaveRule,
 }
 
+// takeOverAfter is when a restart of k3s by the own node has certainly ended, or never will:
+// its lock is released no later where the kubelet came back (docs/wire.md, "MountRecovery").
+const takeOverAfter = 20 * time.Minute
+
 const lockChanged = "the drain lock was changed by another node a moment ago"
 
 // enterRule takes the lock if it may be had, and looks whether quorum allows a
@@ -110,7 +114,7 @@ func lockAndNodes(in call, r reading) (n next, ok bool) {
 	case r.did(readNodes):
 		return next{}, true
 	}
-	if why := lockable(r.lock, in.node.Name, in.nodes, types.Storage{}); why != "" {
+	if why := lockable(r.lock, in.node.Name, r.at, in.nodes, types.Storage{}); why != "" {
 		return next{out: outcome{gates: why}}, false
 	}
 	return next{do: readNodes}, false
@@ -129,7 +133,7 @@ func takeRule(in call, r reading) (n next, have bool) {
 	case r.last(readStorage) < r.last(readLock):
 		return next{do: readStorage}, false
 	}
-	if why := lockable(r.lock, in.node.Name, r.nodes, r.storage); why != "" {
+	if why := lockable(r.lock, in.node.Name, r.at, r.nodes, r.storage); why != "" {
 		return next{out: outcome{gates: why, weighed: true}}, false
 	}
 	mine := types.DrainLock{
@@ -339,11 +343,11 @@ func quorum(nodes []types.Node, own string) string {
 // a stale member (docs/wire.md, "Drain lock") is not.
 func ours(lock types.DrainLock, own string) bool { return lock.Holder == own && lock.Task == "" }
 
-// lockable says why own may not take the lock, "" for it may. One that own holds for a
-// restart of k3s may become that of its drain: k3s may never come back, and a reboot is
+// lockable says why own may not take the lock, "" for it may. One that own has long held for
+// a restart of k3s may become that of its drain: k3s may never come back, and a reboot is
 // what helps then. Other nodes still wait.
-func lockable(lock types.DrainLock, own string, nodes []types.Node, s types.Storage) string {
-	if lock.Holder == "" || ours(lock, own) || lock.Holder == own && lock.Task == types.TaskK3s {
+func lockable(lock types.DrainLock, own string, now time.Time, nodes []types.Node, s types.Storage) string {
+	if lock.Holder == "" || ours(lock, own) || lock.Holder == own && lock.Task == types.TaskK3s && now.Sub(lock.Since) >= takeOverAfter {
 		return ""
 	}
 	return needed(lock, nodes, s)

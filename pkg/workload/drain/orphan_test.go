@@ -51,12 +51,16 @@ func TestALockForTheRemovalOfAMemberIsNotTheDrains(t *testing.T) {
 func TestALockForARestartOfK3sBecomesThatOfTheOwnDrain(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		defer s.run()()
-		s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-1", Task: types.TaskK3s})
+		s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-1", Task: types.TaskK3s, Since: time.Now()})
 		time.Sleep(10 * time.Minute)
 		if lock := s.kube.Lock(); lock.Task != types.TaskK3s {
 			t.Errorf("without a drain the lock is %+v", lock)
 		}
 		s.request(&s.zedagent, deviceOp)
+		time.Sleep(9 * time.Minute) // k3s may still restart, after the drain was cancelled too
+		if lock := s.kube.Lock(); lock.Task != types.TaskK3s {
+			t.Errorf("after 19 minutes the lock is %+v", lock)
+		}
 		time.Sleep(10 * time.Minute)
 		s.is(types.DrainComplete, deviceOp)
 		if lock := s.kube.Lock(); lock.Holder != "n1" || lock.Task != "" {
