@@ -286,8 +286,8 @@ func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verd
 }
 
 // waitsElsewhere reports that a launcher waits for its volumes on another node, whose agent
-// alone knows whether they are not mounted there. An agent without TLS is from before
-// MountRecovery.
+// alone knows whether they are not mounted there. An agent without TLS may be from
+// before MountRecovery, or has no cluster token.
 func (f facts) waitsElsewhere(a app, vmi types.VMI) bool {
 	return slices.ContainsFunc(a.pods, func(p types.Pod) bool {
 		n := f.nodes[p.NodeName]
