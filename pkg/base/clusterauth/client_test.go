@@ -501,3 +501,31 @@ func TestACommandHearsOfTheTokenBeforeFromTheAgent(t *testing.T) {
 		}
 	}
 }
+
+// The agent reads the newest token a moment later than the command.
+func TestAnOlderTokenOfTheAgentTakesNoNewerOnesPlace(t *testing.T) {
+	agent, k := &Keyring{}, &Keyring{}
+	now := time.Now()
+	for i, token := range []string{"one", "two", "three"} {
+		if i < 2 {
+			if err := agent.Update(cluster, token, now.Add(time.Duration(i-3)*time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := k.Update(cluster, token, now.Add(time.Duration(i-3)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	socket := filepath.Join(t.TempDir(), "sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: agent}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close() })
+	k.AskAgent(t.Context(), socket, time.Minute)
+	if valid := k.valid(time.Now()); len(valid) != 2 || valid[1].Bearer() != derive(t, "two").Bearer() {
+		t.Errorf("%d count, of which the second is not the last token but one", len(valid))
+	}
+}

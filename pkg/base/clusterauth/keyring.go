@@ -126,7 +126,8 @@ func (k *Keyring) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 }
 
 // AskAgent takes over from the agent of this device what counts of the token before,
-// in the same cluster. Where none answers, the token alone counts.
+// in the same cluster, unless it is older than what is known: the agent may not have
+// read the newest token yet. Where none answers, the token alone counts.
 func (k *Keyring) AskAgent(ctx context.Context, socket string, within time.Duration) {
 	client := boundedhttp.NewSocketClient(socket)
 	defer client.CloseIdleConnections()
@@ -137,7 +138,7 @@ func (k *Keyring) AskAgent(ctx context.Context, socket string, within time.Durat
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if f.Cluster == k.cluster && k.current != nil && f.Bearer != k.current.bearer {
+	if f.Cluster == k.cluster && k.current != nil && f.Bearer != k.current.bearer && (k.previous == nil || f.Until.After(k.until)) {
 		k.previous, k.until = &Credentials{f.Bearer, tls.Certificate{Certificate: [][]byte{f.Certificate}}}, f.Until
 	}
 }
