@@ -89,6 +89,7 @@ func TestRequestsWithoutAnAnswerAreHeardOfToo(t *testing.T) {
 		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.NotFoundHandler(), Refuse: func() error { return http.ErrServerClosed }})
 		time.Sleep(time.Second)
 		end()
+		synctest.Wait()
 		none := 0
 		for what, n := range heard.answered {
 			if what[len(what)-2:] == " 0" {
