@@ -127,7 +127,7 @@ func (c *Component) report(ctx context.Context, source netip.Addr, id string) (r
 		fault *boundedhttp.Fault
 	}
 	done := make(chan outcome, 1)
-	c.ending.Go(func() {
+	c.making.Go(func() {
 		defer c.limits.reports.leave(source)
 		var o outcome
 		o.fault = boundedhttp.Catch(func() { o.report = c.collect(ctx, id) })

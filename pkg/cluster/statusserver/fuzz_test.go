@@ -66,7 +66,7 @@ func FuzzRequest(f *testing.F) {
 	if err := c.Step(f.Context()); err != nil {
 		f.Fatal(err)
 	}
-	f.Cleanup(func() { c.stop(f.Context()); c.ending.Wait() })
+	f.Cleanup(func() { c.stop(f.Context()); c.ending.Wait(); c.making.Wait() })
 	f.Fuzz(func(t *testing.T, request []byte) {
 		_, _ = exchange(t, c.server.address, request, 200*time.Millisecond)
 		_, _ = exchange(t, byTLS+c.server.address, request, 200*time.Millisecond)

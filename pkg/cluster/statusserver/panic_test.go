@@ -55,7 +55,7 @@ func TestAPanicInAReportIsAnsweredAndLoggedOnce(t *testing.T) {
 				t.Fatalf("%s: %d %q", path, w.Code, w.Body)
 			}
 		}
-		c.ending.Wait()
+		c.making.Wait()
 		logged := hook.AllEntries()
 		if len(logged) != 1 {
 			t.Fatalf("%s: %d lines are logged", path, len(logged))

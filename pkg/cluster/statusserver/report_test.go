@@ -210,7 +210,7 @@ func TestReportThatIsNotWantedAnyMoreGivesItsPlaceBack(t *testing.T) {
 	if _, err := c.report(ctx, source, appUUID); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	c.ending.Wait()
+	c.making.Wait()
 	for range maxReportsEach {
 		if !c.limits.reports.enter(source, maxReports, maxReportsEach) {
 			t.Fatal("its place is not given back")

@@ -56,6 +56,7 @@ type Component struct {
 
 	server *server             // nil while not serving; touched by Step and the end of Run only
 	ending sync.WaitGroup      // servers that were stopped, and their last requests
+	making sync.WaitGroup      // reports, which may outlast their requests
 	marks  pubsub.Table[marks] // since when things stand as they do; written by Step alone
 	limits limits
 	reach  reaches
@@ -72,6 +73,7 @@ func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Status, c.Nodes, c.API, c.Info)
 	c.stop(ctx)
 	c.ending.Wait()
+	c.making.Wait() // only now: no request is left that could begin one
 }
 
 // Step makes the server listen where it should, or nowhere, and notes what has
