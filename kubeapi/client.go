@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubeconfigs"
 	"github.com/zedkube/zedkube/kubeapi/kubelet"
 	"github.com/zedkube/zedkube/kubeapi/kubevirt"
 	"github.com/zedkube/zedkube/kubeapi/leases"
@@ -65,6 +66,8 @@ type Config struct {
 
 	OwnDisks access.Writer[types.LonghornNode] // this node's Node of Longhorn, by name
 
+	Issued access.Writer[types.IssuedKubeconfig] // by name
+
 	// While Mounts says that they are wanted; else empty.
 	OwnAttachments access.Writer[types.Attachment] // VolumeAttachments of this node that are attached, by name
 	OwnVolumes     access.Writer[types.Volume]     // Longhorn's that are attached here, by name, without replicas
@@ -98,6 +101,8 @@ type (
 	machineClient = kubevirt.Client
 	kubeletClient = kubelet.Client
 	networkClient = network.Client
+
+	kubeconfigClient = kubeconfigs.Client
 )
 
 // Client keeps the tables and carries out the verbs. It is ready for verbs at
@@ -114,6 +119,7 @@ type Client struct {
 	*machineClient
 	*kubeletClient
 	*networkClient
+	*kubeconfigClient
 }
 
 // New is a Client without a connection.
@@ -124,6 +130,7 @@ func New(c Config) *Client {
 		nodeClient: &nodes.Client{Session: s}, podClient: &pods.Client{Session: s}, leaseClient: leases.New(s),
 		storageClient: &storage.Client{Session: s}, machineClient: &kubevirt.Client{Session: s},
 		kubeletClient: &kubelet.Client{Session: s}, networkClient: &network.Client{Session: s},
+		kubeconfigClient: &kubeconfigs.Client{Session: s},
 	}
 }
 

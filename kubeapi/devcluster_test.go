@@ -30,6 +30,7 @@ type agent struct {
 	leader  pubsub.Table[types.KubeLeaderElectInfo]
 	nodes   pubsub.Table[types.Node]
 	appPods pubsub.Table[types.Pod]
+	issued  pubsub.Table[types.IssuedKubeconfig]
 	own     pubsub.Table[types.Pod]
 	leases  pubsub.Table[types.Lease]
 	api     pubsub.Table[types.APIStatus]
@@ -65,7 +66,7 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 		Log:    log, Kubeconfig: path, Operations: types.NoOperations{}, Info: &a.info, Leader: &a.leader,
 		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, Leases: &a.leases, API: &a.api,
 		VMIs: &a.vmis, Sets: &a.sets, Tables: &a.tables,
-		Membership: &a.member, Allocations: &a.configMaps, DNSServer: &a.dns, DNSRollout: &a.rollout,
+		Membership: &a.member, Allocations: &a.configMaps, DNSServer: &a.dns, DNSRollout: &a.rollout, Issued: &a.issued,
 		Mounts: &pubsub.Table[types.MountRecovery]{}, OwnAttachments: &pubsub.Table[types.Attachment]{}, OwnVolumes: &pubsub.Table[types.Volume]{},
 	})
 	a.fill(a.Client)
@@ -125,6 +126,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"three nodes, one network attachment":               attachments,
 		"three nodes, one plug-in's configuration":          sharesPlugin,
 		"three nodes, one zone of names":                    namesShared,
+		"an issued kubeconfig works until it is revoked":    issuing,
 		"a refusing and a hung server heal":                 faults,
 		"overload, delays and watches that break":           func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 3, mild) },
 		"failures and answers that are cut":                 func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 4, failing) },

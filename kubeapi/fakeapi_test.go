@@ -52,7 +52,7 @@ var appKinds = map[string]string{
 	"virtualmachineinstances": "VirtualMachineInstance", "virtualmachineinstancereplicasets": types.KindVMIReplicaSet, "replicasets": types.KindReplicaSet,
 	"persistentvolumeclaims": "PersistentVolumeClaim", "daemonsets": "DaemonSet", "deployments": "Deployment",
 	"volumes": "Volume", "engines": "Engine", "replicas": "Replica", "snapshots": "Snapshot", "settings": "Setting", "recurringjobs": "RecurringJob",
-	"volumeattachments": "VolumeAttachment",
+	"volumeattachments": "VolumeAttachment", "clusterrolebindings": "ClusterRoleBinding",
 }
 
 func (f *fakeAPI) set(change func()) {
@@ -165,6 +165,7 @@ type tables struct {
 	leader  pubsub.Table[types.KubeLeaderElectInfo]
 	nodes   pubsub.Table[types.Node]
 	appPods pubsub.Table[types.Pod]
+	issued  pubsub.Table[types.IssuedKubeconfig]
 	own     pubsub.Table[types.Pod]
 	leases  pubsub.Table[types.Lease]
 	api     pubsub.Table[types.APIStatus]
@@ -200,7 +201,7 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 		AppPods: &tb.appPods, NodePods: &tb.own, Leases: &tb.leases, API: &tb.api,
 		VMIs: &tb.vmis, Sets: &tb.sets, Tables: &tb.tables,
 		Services: &tb.services, Ingresses: &tb.ingresses, KubeVIP: &tb.vip, OwnDisks: &tb.disks,
-		Membership: &tb.member, Allocations: &tb.configMaps, DNSServer: &tb.dns, DNSRollout: &tb.rollout,
+		Membership: &tb.member, Allocations: &tb.configMaps, DNSServer: &tb.dns, DNSRollout: &tb.rollout, Issued: &tb.issued,
 		Mounts: &tb.mounts, OwnAttachments: &tb.attachments, OwnVolumes: &tb.ownVolumes,
 	})
 	tb.fill(c)

@@ -94,15 +94,19 @@ func writings() map[string]writing {
 			_, err := c.DeleteSnapshotJob(ctx, types.SnapshotJob{Name: types.SnapshotJobName, UID: "u1", Version: "5"})
 			return err
 		}, "delete snapshot job recurringjob/" + types.SnapshotJobName},
-		"Event":      {func(ctx context.Context, c *Client) error { return c.Event(ctx, types.Event{Node: "n1", Reason: "R"}) }, ""},
-		"KeepCordon": {nil, ""}, // needs the API server's own record of a cordon: TestKeepCordonIsOnRecord
-		"Elect":      {nil, ""}, // writes a Lease
-		"Repair":     {nil, ""}, // writes a Lease
+		"RevokeKubeconfig": {func(ctx context.Context, c *Client) error {
+			return c.RevokeKubeconfig(ctx, types.IssuedKubeconfig{Name: "zedkube-kubeconfig-a", UID: "u1"})
+		}, "revoke kubeconfig kubeconfig/zedkube-kubeconfig-a"},
+		"IssueKubeconfig": {nil, ""}, // its name is random: the story kubeconfig
+		"Event":           {func(ctx context.Context, c *Client) error { return c.Event(ctx, types.Event{Node: "n1", Reason: "R"}) }, ""},
+		"KeepCordon":      {nil, ""}, // needs the API server's own record of a cordon: TestKeepCordonIsOnRecord
+		"Elect":           {nil, ""}, // writes a Lease
+		"Repair":          {nil, ""}, // writes a Lease
 	}
 }
 
 // readings are the methods that write nothing.
 var readings = []string{
-	"AppPodsNow", "DrainLock", "FreshNodes", "KubeletContainers", "KubeletStats", "LogFile", "LogFiles", "Logs", "NADs", "NodeAttachments", "NodeStats",
+	"AppPodsNow", "DrainLock", "FreshNodes", "KubeletContainers", "Kubeconfigs", "KubeletStats", "LogFile", "LogFiles", "Logs", "NADs", "NodeAttachments", "NodeStats",
 	"PodsToEvict", "Run", "RunningPods", "SRIOVConfig", "SRIOVNetworks", "SRIOVPlugins", "Situations", "Storage", "NodeLease", "NodeLeases", "VolumeUsers",
 }

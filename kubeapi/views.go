@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubeconfigs"
 	"github.com/zedkube/zedkube/kubeapi/leases"
 	"github.com/zedkube/zedkube/kubeapi/listwatch"
 	"github.com/zedkube/zedkube/kubeapi/network"
@@ -50,6 +51,8 @@ func (r *run) views(conn *access.Connection) {
 	always.nodesAndPods()
 	always.applications()
 	always.services()
+	always.keep(listwatch.NewSharedBackoff(appsGap), types.TableKubeconfigs, // nothing else waits for it
+		listwatch.Labelled(conn.Kube.RbacV1().ClusterRoleBindings(), "", kubeconfigs.Selector), kubeconfigs.Rows(r.Issued))
 	own, leads, begun, natively, mounts := "", false, false, false, ""
 	tick := time.NewTicker(viewsRest)
 	defer tick.Stop()

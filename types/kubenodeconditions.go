@@ -122,6 +122,7 @@ const (
 	TableAllocations       = "addresses on networks"
 	TableDNSServer         = "configuration of CoreDNS"
 	TableDNSRollout        = "deployment of CoreDNS"
+	TableKubeconfigs       = "issued kubeconfigs"
 )
 
 // TableStatus says how well one table of the cluster is seen, under its name.

@@ -63,7 +63,7 @@ func Did(ctx context.Context, log OperationLog, op, target string, err error) {
 }
 
 // actor is what a context says of who acts and why.
-type actor struct{ component, by, why string }
+type actor struct{ component, by, from, why string }
 
 // actorKey is the key of the actor in a context.
 type actorKey struct{}
@@ -88,12 +88,19 @@ func Because(ctx context.Context, by, why string) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
 
-// Acting is what a context says of an operation under it: Component, By and Why.
+// AskedFrom notes in a context which user asked, as the kernel tells.
+func AskedFrom(ctx context.Context, from string) context.Context {
+	a := actorOf(ctx)
+	a.from = from
+	return context.WithValue(ctx, actorKey{}, a)
+}
+
+// Acting is what a context says of an operation under it: Component, By, From and Why.
 // Where nobody else is named, the component asked.
 func Acting(ctx context.Context) Operation {
 	a := actorOf(ctx)
 	if a.by == "" {
 		a.by = a.component
 	}
-	return Operation{Component: a.component, By: a.by, Why: a.why}
+	return Operation{Component: a.component, By: a.by, From: a.from, Why: a.why}
 }

@@ -103,7 +103,7 @@ func told(cluster *devcluster.Cluster, story string) testscript.Params {
 			"expect": with(expect), "absent": with(absent), "never": with(never), "answers": with(answers),
 			"cordoned": with(cordoned), "pods": with(pods), "object": with(object), "lock": with(lock), "inturn": with(inturn),
 			"booted": with(booted), "lead": with(lead), "harmless": with(harmless), "logged": with(logged), "pause": with(pause), "fresh": with(fresh),
-			"token": with(hasToken), "status": with(statusOf), "explains": with(explained), "report": with(reportOf), "unleaked": with(unleaked),
+			"token": with(hasToken), "status": with(statusOf), "explains": with(explained), "report": with(reportOf), "unleaked": with(unleaked), "uses": with(uses),
 			"file": with(fileIs), "removed": with(removed), "cordons": with(cordons), "names": with(namesAre), "said": with(said), "waits": with(waits), "unsaid": with(unsaid), "golden": with(goldenIs),
 		},
 	}
@@ -126,6 +126,7 @@ type story struct {
 
 	answers  []string                // of the status servers, to report and explains
 	tokens   []string                // that the cluster has had
+	handed   []string                // tokens of issued kubeconfigs
 	occupied map[string]net.Listener // by address
 
 	mu       sync.Mutex

@@ -80,6 +80,7 @@ func (s *story) hiddenOn(m *player.Member) ([]hidden, error) {
 	return []hidden{
 		{"the token", []string{s.fleet.Token()}, []string{statusFile, installLog}},
 		{"a former token", s.tokens, []string{installLog}},
+		{"the token of a kubeconfig", s.handed, nil},
 		{"the manifest", []string{s.fleet.Manifest(), named}, []string{manifestFile}},
 		{"the private key", []string{strings.Split(string(text), "\n")[1], string(scalar)}, []string{keyFile}},
 	}, nil

@@ -28,6 +28,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cluster/witness"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/pkg/operate/health"
+	"github.com/zedkube/zedkube/pkg/operate/kubeconfigs"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/metrics"
 	"github.com/zedkube/zedkube/pkg/operate/operator"
@@ -129,7 +130,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "peers": {}, "clustertoken": {}, "k3sconfig": {},
 		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
-		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {},
+		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {}, "kubeconfigs": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
@@ -148,6 +149,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		OwnAttachments: &pubsub.Table[types.Attachment]{}, OwnVolumes: &pubsub.Table[types.Volume]{}, Mounts: mountRecovery,
 		Settings: &pubsub.Table[types.LonghornSetting]{}, SnapshotJobs: &pubsub.Table[types.SnapshotJob]{},
 		Allocations: &pubsub.Table[types.NetworkAllocations]{}, DNSServer: &pubsub.Table[types.DNSServer]{}, DNSRollout: &pubsub.Table[types.DNSRollout]{},
+		Issued: &pubsub.Table[types.IssuedKubeconfig]{},
 	})
 
 	// What the reports share.
@@ -179,6 +181,10 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	routes[operator.Path] = localserver.Route{
 		Handler: &operator.Handler{Root: p.Root, Operations: record, Topics: device.OperatorTopics()},
 		Methods: []string{http.MethodPut, http.MethodDelete}, Effect: "a request to the agent is made or withdrawn",
+	}
+	routes[kubeconfigs.Path] = localserver.Route{
+		Handler: &kubeconfigs.Handler{Info: info, Nodes: kube.Nodes, Status: clusterStatus, Kube: kube},
+		Methods: []string{http.MethodPost}, Effect: "a kubeconfig is issued",
 	}
 	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
 		routes["/debug/pprof/"+path] = localserver.Route{Handler: profile}
@@ -370,6 +376,10 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Status: clusterStatus,
 			Socket: p.Socket, Address: p.PageAddress(), PageToo: p.PageToo(), TokenFile: p.PageToken, ClusterPort: p.ClusterPort(),
 			Routes: routes,
+		},
+		"kubeconfigs": &kubeconfigs.Component{
+			Log: as("kubeconfigs"), Pulse: pulses["kubeconfigs"],
+			Issued: kube.Issued, Info: info, Nodes: kube.Nodes, API: kube.API, Kube: kube,
 		},
 		"audit": &audit.Component{
 			Log: as("audit"), Pulse: pulses["audit"], Record: trail, Segments: audit.DefaultSegments,

@@ -11,6 +11,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/draincmd"
 	"github.com/zedkube/zedkube/pkg/cli/joincmd"
+	"github.com/zedkube/zedkube/pkg/cli/kubeconfigcmd"
 	"github.com/zedkube/zedkube/pkg/cli/membercmd"
 	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/cli/statuscmd"
@@ -30,7 +31,7 @@ func New(version string, agent func(context.Context, device.Options) error, more
 	run := func(c *cobra.Command, _ []string) error { return agent(c.Context(), o) }
 	root := device.NewRoot(&o,
 		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, nodescmd.NewNodesCommand, appscmd.NewAppsCommand, appscmd.NewVMIDetachCommand, appscmd.NewLogsCommand,
-		draincmd.NewDrainCommand, membercmd.NewMembersCommand, membercmd.NewLeaveCommand, membercmd.NewK3sCommand, joincmd.NewJoinCommand, joincmd.NewWaitJoinCommand,
+		draincmd.NewDrainCommand, membercmd.NewMembersCommand, membercmd.NewLeaveCommand, membercmd.NewK3sCommand, kubeconfigcmd.NewKubeconfigCommand, joincmd.NewJoinCommand, joincmd.NewWaitJoinCommand,
 		topcmd.NewTopCommand, topicscmd.NewTopicsCommand, auditcmd.NewAuditCommand,
 		joincmd.NewProbeCommand, supportcmd.NewUpdateStatusCommand, supportcmd.NewExportCommand, supportcmd.NewPageCommand,
 	)

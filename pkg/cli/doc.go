@@ -8,6 +8,7 @@
 //	draincmd    drain
 //	joincmd     join, wait-join, cluster-status-probe
 //	membercmd   leave, members, k3s
+//	kubeconfigcmd kubeconfig
 //	nodescmd    nodes
 //	statuscmd   status, doctor (it shows nodes, applications and the drain as their commands do)
 //	appscmd     apps, logs, vmiDetach

@@ -173,6 +173,9 @@ func TestOnlyOverTheSocketAnythingIsChanged(t *testing.T) {
 		{http.MethodGet, "/requests/a", "", 405, "PUT, DELETE"},
 		{http.MethodHead, "/requests/a", "", 405, "PUT, DELETE"},
 		{http.MethodPost, "/requests/a", "", 405, "PUT, DELETE"},
+		{http.MethodPost, "/requests/a", "{}", 405, "PUT, DELETE"}, // a body is not what is wrong with it
+		{http.MethodPost, "/made", "{}", 200, ""},
+		{http.MethodGet, "/made", "", 405, "POST"},
 		{http.MethodPut, "/metrics", "{}", 405, "GET, HEAD"},
 		{http.MethodPut, "/", "", 405, "GET, HEAD"},
 		{http.MethodGet, "/metrics", "{}", 400, ""},

@@ -174,7 +174,7 @@ var (
 	// operationVerbs are the first words of what is audited.
 	operationVerbs = []string{
 		"annotate", "ask", "bind", "cancel", "cordon", "create", "delete", "drain", "ensure", "evict", "fence", "force", "force-delete",
-		"forget", "free", "keep", "label", "leave", "detach", "note", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart",
+		"forget", "free", "issue", "keep", "label", "leave", "detach", "note", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart", "revoke",
 		"scale", "set", "stamp", "taint", "take", "uncordon", "unfence", "unkeep", "unlock", "untaint", "update", "withdraw", "witness", "write",
 	}
 )
