@@ -86,6 +86,7 @@ func FuzzEdgeNodeClusterConfig(f *testing.F)   { fuzzDecoder[EdgeNodeClusterConf
 func FuzzEdgeNodeClusterStatus(f *testing.F)   { fuzzDecoder[EdgeNodeClusterStatus](f) }
 func FuzzEdgeNodeInfo(f *testing.F)            { fuzzDecoder[EdgeNodeInfo](f) }
 func FuzzENClusterAppStatus(f *testing.F)      { fuzzDecoder[ENClusterAppStatus](f) }
+func FuzzK3sCertificates(f *testing.F)         { fuzzDecoder[K3sCertificates](f) }
 func FuzzK3sOverrideStatus(f *testing.F)       { fuzzDecoder[K3sOverrideStatus](f) }
 func FuzzK3sReleaseRequest(f *testing.F)       { fuzzDecoder[K3sReleaseRequest](f) }
 func FuzzK3sVersionStatus(f *testing.F)        { fuzzDecoder[K3sVersionStatus](f) }

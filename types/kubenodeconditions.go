@@ -25,6 +25,7 @@ const (
 	StateClientCertificate NodeStateType = "ClientCertificateValid"
 	StateCACertificate     NodeStateType = "CACertificateValid"
 	StateServerCertificate NodeStateType = "ServerCertificateValid"
+	StateK3sCertificates   NodeStateType = "K3sCertificatesValid"
 	StateVersion           NodeStateType = "VersionAsExpected"
 	StateLabels            NodeStateType = "LabelsAsExpected"
 	StateCordon            NodeStateType = "CordonOurs"
@@ -37,7 +38,7 @@ const (
 // NodeStateTypes are all conditions, in the order in which they are published.
 func NodeStateTypes() []NodeStateType {
 	return []NodeStateType{
-		StateClientCertificate, StateCACertificate, StateServerCertificate, StateVersion, StateLabels,
+		StateClientCertificate, StateCACertificate, StateServerCertificate, StateK3sCertificates, StateVersion, StateLabels,
 		StateCordon, StateMembers, StateClock, StateLeader, StateReport,
 	}
 }
@@ -55,7 +56,7 @@ type NodeStateCondition struct {
 // NodeCertificate is a certificate that this node's connection to the API server
 // rests on.
 type NodeCertificate struct {
-	Name     string // "client", "CA" or "server"
+	Name     string // "client", "CA" or "server"; "k3s" and "k3s-CA": the first of K3sCertificates to expire
 	Subject  string // its common name
 	NotAfter time.Time
 }

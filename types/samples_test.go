@@ -51,6 +51,7 @@ var topics = []topic{
 	{value: &ClusterPeers{}},
 	{value: &WithoutCluster{}},
 	{value: &ClusterLeaveRequest{}},
+	{value: &K3sCertificates{}},
 	{value: &K3sVersionStatus{}},
 	{value: &K3sOverrideStatus{}},
 	{value: &K3sReleaseRequest{}},

@@ -19,6 +19,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cluster/clusterstatus"
 	"github.com/zedkube/zedkube/pkg/cluster/clustertoken"
+	"github.com/zedkube/zedkube/pkg/cluster/k3scerts"
 	"github.com/zedkube/zedkube/pkg/cluster/k3sconfig"
 	"github.com/zedkube/zedkube/pkg/cluster/leader"
 	"github.com/zedkube/zedkube/pkg/cluster/members"
@@ -118,6 +119,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	updateStatus := pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent())
 	kubeConfig := pubsub.NewPublication[types.KubeConfig](bus, device.Self, pubsub.Persistent())
 	k3sVersion := pubsub.NewPublication[types.K3sVersionStatus](bus, device.Self)
+	k3sCerts := pubsub.NewPublication[types.K3sCertificates](bus, device.Self, pubsub.Persistent())
 	k3sOverride := pubsub.NewPublication[types.K3sOverrideStatus](bus, device.Self)
 	cipherBlocks := pubsub.NewPublication[types.CipherBlockStatus](bus, device.Self)
 	cipherMetrics := pubsub.NewPublication[types.CipherMetrics](bus, device.Self)
@@ -130,7 +132,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "peers": {}, "clustertoken": {}, "k3sconfig": {},
 		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
-		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {}, "kubeconfigs": {},
+		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {}, "kubeconfigs": {}, "k3scerts": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
@@ -253,6 +255,12 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			PID: p.In(k3sprocess.DefaultPID), Proc: p.Proc, Operations: record,
 			KubeConfig: kubeConfig, Status: k3sVersion, Override: k3sOverride,
 		},
+		"k3scerts": &k3scerts.Component{
+			Log: as("k3scerts"), Pulse: pulses["k3scerts"],
+			Dirs: []string{p.In(k3scerts.DefaultDir), p.In(k3scerts.OtherDir)}, Dial: (&net.Dialer{}).DialContext,
+			Info: info, Status: clusterStatus, Agent: zedagent, Nodes: kube.Nodes, Clocks: kube.Clocks,
+			Certificates: k3sCerts,
+		},
 		"statusserver": joins,
 
 		// The workload.
@@ -348,7 +356,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"conditions": &conditions.Component{
 			Log: as("conditions"), Pulse: pulses["conditions"],
 			Credentials: kube.Credentials, Clocks: kube.Clocks, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API, Tables: kube.Tables,
-			Info: info, Membership: memberOf, K3s: k3sVersion, Leader: leaderInfo, Health: reportHealth,
+			Info: info, Membership: memberOf, K3s: k3sVersion, K3sCerts: k3sCerts, Leader: leaderInfo, Health: reportHealth,
 			Uptime:     device.Uptime,
 			Conditions: nodeConditions, Node: nodeStatus,
 		},

@@ -10,7 +10,7 @@
 //	membercmd   leave, members, k3s
 //	kubeconfigcmd kubeconfig
 //	nodescmd    nodes
-//	statuscmd   status, doctor (it shows nodes, applications and the drain as their commands do)
+//	statuscmd   status, doctor, certs (it shows nodes, applications and the drain as their commands do)
 //	appscmd     apps, logs, vmiDetach
 //	topcmd      top
 //	topicscmd   topics

@@ -186,7 +186,7 @@ func conditionRules() []rule {
 	}
 	return []rule{
 		of("CertificateEnds", types.SeverityBad, "A certificate expires soon or has expired", renewCertificate,
-			types.StateClientCertificate, types.StateCACertificate, types.StateServerCertificate),
+			types.StateClientCertificate, types.StateCACertificate, types.StateServerCertificate, types.StateK3sCertificates),
 		of("ClockOff", types.SeverityBad, "The clock of this device differs from the cluster's", "Look at the device's NTP servers: Leases, certificates and etcd depend on it.", types.StateClock),
 		of("VersionUnexpected", types.SeverityWarn, "Kubernetes does not run the expected version", "Is an update in progress? zedkube nodes shows the version of each node.", types.StateVersion),
 		of("LabelsChanged", types.SeverityWarn, "Labels of this node differ from those that EVE sets", "Restore them; the message names them.", types.StateLabels),

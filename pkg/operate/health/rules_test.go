@@ -237,6 +237,7 @@ func TestRemediesDoNoHarm(t *testing.T) {
 		{types.StateCACertificate, "rotate-ca --path=DIR"},
 		{types.StateClientCertificate, "k3s renews its certificates when it starts"},
 		{types.StateServerCertificate, "k3s renews its certificates when it starts"},
+		{types.StateK3sCertificates, "k3s renews its certificates when it starts"},
 	} {
 		o := well()
 		o.Conditions.List = []types.NodeStateCondition{{Type: test.of, Status: types.ConditionFalse, Since: ago(time.Hour), Message: "M."}}

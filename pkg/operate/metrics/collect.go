@@ -169,7 +169,7 @@ var (
 		types.SectionAllocated, types.SectionStorageHealth, types.SectionServices, types.SectionIngresses, types.SectionLBPool,
 	}
 	statuses     = []types.ConditionStatus{types.ConditionTrue, types.ConditionFalse, types.ConditionUnknown}
-	certificates = []string{"client", "CA", "server"}
+	certificates = []string{"client", "CA", "server", "k3s", "k3s-CA"}
 	outcomes     = []types.OperationOutcome{types.OperationOK, types.OperationRefused, types.OperationFailed, types.OperationUnanswered}
 	// operationVerbs are the first words of what is audited.
 	operationVerbs = []string{
@@ -338,7 +338,7 @@ func conditions(s sink, k types.KubeNodeConditions, now time.Time) {
 		}
 	}
 	for name, days := range left {
-		s.gauge("zedkube_certificate_days_left", "Days until a certificate of the connection to the API server expires; negative afterwards.", days, "certificate", name)
+		s.gauge("zedkube_certificate_days_left", "Days until a certificate of k3s on this node, or of the connection to the API server, expires; negative afterwards.", days, "certificate", name)
 	}
 }
 

@@ -41,6 +41,7 @@ func known() map[string]reflect.Type {
 		types.EdgeNodeClusterStatus{},
 		types.EdgeNodeInfo{},
 		types.ENClusterAppStatus{},
+		types.K3sCertificates{},
 		types.K3sOverrideStatus{},
 		types.K3sReleaseRequest{},
 		types.K3sVersionStatus{},

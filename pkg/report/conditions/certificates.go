@@ -23,6 +23,26 @@ func serverCertificate(f facts) verdict {
 	return credential(f, f.credentials.Server, "The API server's certificate", missing)
 }
 
+// k3sCertificates judges the first to expire of those that k3s renews when it starts.
+func k3sCertificates(f facts) verdict {
+	switch {
+	case len(f.certs.Leaves) == 0:
+		return unknown("NotSeenYet", "No certificate of k3s on this node has been read yet.")
+	case f.certs.ClockDoubt != "":
+		return unknown("ClockDoubtful", "This node's clock may be wrong. "+f.certs.ClockDoubt)
+	}
+	first := f.certs.Leaves[0]
+	return certificate("Certificate "+first.Name+" of k3s on this node", ofK3s(f.certs.Leaves), f.now)
+}
+
+// ofK3s is the first of a list to expire, unknown where there is none.
+func ofK3s(list []types.K3sCertificate) types.Certificate {
+	if len(list) == 0 {
+		return types.Certificate{}
+	}
+	return types.Certificate{Subject: list[0].Subject, NotBefore: list[0].NotBefore, NotAfter: list[0].NotAfter}
+}
+
 // credential judges a certificate of the connection, missing where it is not known.
 func credential(f facts, c types.Certificate, what string, missing verdict) verdict {
 	switch {
@@ -84,7 +104,7 @@ func known(f facts) types.KubeNodeConditions {
 		for _, one := range []struct {
 			name string
 			types.Certificate
-		}{{"client", c.Client}, {"CA", c.CA}, {"server", c.Server}} {
+		}{{"client", c.Client}, {"CA", c.CA}, {"server", c.Server}, {"k3s", ofK3s(f.certs.Leaves)}, {"k3s-CA", ofK3s(f.certs.Authorities)}} {
 			if one.Known() {
 				k.Certificates = append(k.Certificates, types.NodeCertificate{Name: one.name, Subject: short(one.Subject), NotAfter: one.NotAfter})
 			}

@@ -3,7 +3,7 @@
 // members, clocks, the leader and its report (docs/wire.md,
 // "KubeNodeConditions").
 //
-//	reads:  credentials, clocks, nodes, own pods, how well tables are seen, EdgeNodeInfo, ClusterMembership, K3sVersionStatus, KubeLeaderElectInfo, KubeReportHealth
+//	reads:  credentials, clocks, nodes, own pods, how well tables are seen, EdgeNodeInfo, ClusterMembership, K3sVersionStatus, K3sCertificates, KubeLeaderElectInfo, KubeReportHealth
 //	writes: KubeNodeConditions, ClusterNodeStatus
 package conditions
 
@@ -36,6 +36,7 @@ type Component struct {
 	Info        pubsub.Reader[types.EdgeNodeInfo]
 	Membership  pubsub.Reader[types.ClusterMembership]
 	K3s         pubsub.Reader[types.K3sVersionStatus]
+	K3sCerts    pubsub.Reader[types.K3sCertificates]
 	Leader      pubsub.Reader[types.KubeLeaderElectInfo]
 	Health      pubsub.Reader[types.KubeReportHealth]
 
@@ -51,7 +52,7 @@ type Component struct {
 // versions can wait for the period.
 func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0),
-		c.Credentials, c.Clocks, c.Nodes, c.API, c.Tables, c.Info, c.Membership, c.K3s, c.Leader, c.Health)
+		c.Credentials, c.Clocks, c.Nodes, c.API, c.Tables, c.Info, c.Membership, c.K3s, c.K3sCerts, c.Leader, c.Health)
 }
 
 // Step looks, decides and publishes once.
@@ -97,6 +98,7 @@ func (c *Component) look() facts {
 	f.info, f.named = c.Info.Get(types.Global)
 	f.membership, _ = c.Membership.Get(types.Global)
 	f.k3s, _ = c.K3s.Get(types.Global)
+	f.certs, _ = c.K3sCerts.Get(types.Global)
 	f.leader, f.elects = c.Leader.Get(types.Global)
 	f.health, f.reported = c.Health.Get(types.Global)
 	f.published, _ = c.Conditions.Get(types.Global)

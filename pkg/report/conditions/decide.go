@@ -24,6 +24,7 @@ type facts struct {
 	named       bool // info is known
 	membership  types.ClusterMembership
 	k3s         types.K3sVersionStatus
+	certs       types.K3sCertificates
 	leader      types.KubeLeaderElectInfo
 	elects      bool // leader is known
 	health      types.KubeReportHealth
@@ -72,6 +73,7 @@ func rules() map[types.NodeStateType]rule {
 		types.StateClientCertificate: {judge: clientCertificate},
 		types.StateCACertificate:     {judge: caCertificate},
 		types.StateServerCertificate: {judge: serverCertificate},
+		types.StateK3sCertificates:   {judge: k3sCertificates},
 		types.StateVersion:           {judge: version, proved: time.Minute},
 		types.StateLabels:            {judge: labels, proved: 2 * time.Minute},  // the kube container writes one after the other
 		types.StateCordon:            {judge: cordon},                           // it is one write

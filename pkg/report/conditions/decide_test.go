@@ -34,10 +34,14 @@ func healthy() facts {
 	f := facts{
 		now: t0, uptime: time.Hour, connected: true, watched: true, complete: true, named: true, seen: true, elects: true, reported: true,
 		credentials: types.Credentials{Client: lasts(100 * day), CA: lasts(1000 * day), Server: lasts(200 * day), Version: "v1.34.2+k3s1", ClockKnown: true, InstalledAt: t0.Add(-day)},
-		clocks:      map[string]types.NodeClock{"n2": {Node: "n2"}, "n3": {Node: "n3", Ahead: -20 * time.Second}},
-		nodes:       map[string]types.Node{"n1": node("n1", ownID), "n2": node("n2", otherID), "n3": node("n3", thirdID)},
-		api:         types.APIStatus{Synced: true},
-		info:        types.EdgeNodeInfo{DeviceName: "N1", DeviceID: ownID},
+		certs: types.K3sCertificates{
+			Leaves:      []types.K3sCertificate{{Name: "kubelet", Subject: "n1", NotBefore: t0.Add(-day), NotAfter: t0.Add(300 * day)}},
+			Authorities: []types.K3sCertificate{{Name: "server-ca", Subject: "k3s-server-ca", NotAfter: t0.Add(3650 * day)}},
+		},
+		clocks: map[string]types.NodeClock{"n2": {Node: "n2"}, "n3": {Node: "n3", Ahead: -20 * time.Second}},
+		nodes:  map[string]types.Node{"n1": node("n1", ownID), "n2": node("n2", otherID), "n3": node("n3", thirdID)},
+		api:    types.APIStatus{Synced: true},
+		info:   types.EdgeNodeInfo{DeviceName: "N1", DeviceID: ownID},
 		membership: types.ClusterMembership{
 			State:  types.MembershipMember,
 			Config: &types.EdgeNodeClusterConfig{MasterNodeIDs: []uuid.UUID{ownID, otherID, thirdID}},
@@ -82,7 +86,7 @@ func TestAHealthyNodeHasEveryConditionTrue(t *testing.T) {
 	}
 	c := a.conditions
 	if c.Kubernetes != "v1.34.2+k3s1" || c.KubeVirt != "v1.6.0" || c.Longhorn != "v1.9.1" || c.CNI != "flannel vxlan, multus v4.1.4" ||
-		!c.InstalledAt.Equal(t0.Add(-day)) || len(c.Certificates) != 3 || c.Certificates[0].Name != "client" {
+		!c.InstalledAt.Equal(t0.Add(-day)) || len(c.Certificates) != 5 || c.Certificates[0].Name != "client" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -104,6 +108,12 @@ func TestEveryRule(t *testing.T) {
 		{"a kubeconfig without a client certificate has none that ends", types.StateClientCertificate, func(f *facts) { f.credentials.Client = types.Certificate{} }, unclear, "NoCertificate kubeconfig"},
 		{"a server that nobody has spoken to has shown none", types.StateServerCertificate, func(f *facts) { f.credentials.Server = types.Certificate{} }, unclear, "NotSeenYet API server"},
 		{"one that proves nothing is not valid", types.StateServerCertificate, func(f *facts) { f.credentials.Server.Unusable = "it is not for the address that the kubeconfig names" }, no, "NotTrusted not for the address"},
+		{"the first of k3s' certificates to expire counts", types.StateK3sCertificates, func(f *facts) { f.certs.Leaves[0].NotAfter = t0.Add(14 * day) }, no, "EndsSoon Certificate kubelet of k3s on this node expires on 2026-09-05, in 14 days."},
+		{"until two weeks before it is valid", types.StateK3sCertificates, func(f *facts) { f.certs.Leaves[0].NotAfter = t0.Add(15 * day) }, yes, "InForce kubelet"},
+		{"by a clock that is doubted nothing expires", types.StateK3sCertificates, func(f *facts) {
+			f.certs.Leaves[0].NotAfter, f.certs.ClockDoubt = t0.Add(-day), "It was set."
+		}, unclear, "ClockDoubtful It was set."},
+		{"of k3s nothing has been read yet", types.StateK3sCertificates, func(f *facts) { f.certs = types.K3sCertificates{} }, unclear, "NotSeenYet k3s"},
 		{"without a kubeconfig nothing is known of certificates", types.StateServerCertificate, func(f *facts) { f.connected = false }, unclear, "NoKubeconfig kubeconfig"},
 
 		{"a node of another version is named", types.StateVersion, func(f *facts) { f.change("n3", func(n *types.Node) { n.KubeletVersion = "v1.33.1+k3s1" }) }, no, "NodesDiffer n3 runs v1.33.1+k3s1"},
@@ -230,7 +240,7 @@ func TestWhatCannotBeSeenNowStaysAsItWasSeenLast(t *testing.T) {
 			t.Errorf("%+v was %+v", got.Conditions[i], was)
 		}
 	}
-	if got.Kubernetes != f.published.Kubernetes || got.KubeVirt != f.published.KubeVirt || got.CNI != f.published.CNI || len(got.Certificates) != 3 {
+	if got.Kubernetes != f.published.Kubernetes || got.KubeVirt != f.published.KubeVirt || got.CNI != f.published.CNI || len(got.Certificates) != 5 {
 		t.Errorf("facts are %+v", got)
 	}
 }

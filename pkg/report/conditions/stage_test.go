@@ -30,6 +30,7 @@ type story struct {
 	info        pubsub.Table[types.EdgeNodeInfo]
 	membership  pubsub.Table[types.ClusterMembership]
 	k3s         pubsub.Table[types.K3sVersionStatus]
+	certs       pubsub.Table[types.K3sCertificates]
 	leader      pubsub.Table[types.KubeLeaderElectInfo]
 	health      pubsub.Table[types.KubeReportHealth]
 	out         pubsub.Table[types.KubeNodeConditions]
@@ -76,6 +77,8 @@ func (s *story) healthy() {
 	put(s, &s.tables, types.TableNodes, types.TableStatus{Complete: true})
 	put(s, &s.info, types.Global, f.info)
 	put(s, &s.membership, types.Global, f.membership)
+	f.certs.Leaves[0].NotBefore, f.certs.Leaves[0].NotAfter = now.Add(-day), now.Add(3650*day)
+	put(s, &s.certs, types.Global, f.certs)
 	put(s, &s.leader, types.Global, f.leader)
 	put(s, &s.health, types.Global, f.health)
 }
@@ -88,7 +91,7 @@ func (s *story) start() {
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{},
 		Credentials: &s.credentials, Clocks: &s.clocks, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Tables: &s.tables,
-		Info: &s.info, Membership: &s.membership, K3s: &s.k3s, Leader: &s.leader, Health: &s.health,
+		Info: &s.info, Membership: &s.membership, K3s: &s.k3s, K3sCerts: &s.certs, Leader: &s.leader, Health: &s.health,
 		Uptime:     func() time.Duration { return time.Since(began) },
 		Conditions: &s.out, Node: &s.node,
 	}

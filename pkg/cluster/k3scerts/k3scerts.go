@@ -1,0 +1,207 @@
+// Package k3scerts watches when the certificates of k3s on this node expire: k3s renews them
+// only when it starts, and its authorities never (docs/wire.md, "K3sCertificates"). It
+// changes nothing.
+//
+//	reads:  certificates in files and in handshakes, EdgeNodeInfo, EdgeNodeClusterStatus, ZedAgentStatus, nodes and their clocks
+//	writes: K3sCertificates
+package k3scerts
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	period      = time.Hour       // each handshake without a client certificate is a line in etcd's log
+	soon        = time.Minute     // while this node's address is not known
+	showsWithin = 5 * time.Second // for one handshake; all are made at once
+	maxFile     = 64 << 10        // of a certificate with its chain, in bytes
+	maxFiles    = 64              // of a directory
+	maxUnread   = 20
+	extension   = ".crt"
+)
+
+// Where k3s has its files: in EVE's persistent storage, and elsewhere. The first that is
+// there counts.
+const (
+	DefaultDir = "/persist/vault/kube/rancher/k3s"
+	OtherDir   = "/var/lib/rancher/k3s"
+)
+
+// Component is the watch. Every field is required.
+type Component struct {
+	Log    logrus.FieldLogger
+	Pulse  *loop.Pulse
+	Dirs   []string
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Info   pubsub.Reader[types.EdgeNodeInfo]
+	Status pubsub.Reader[types.EdgeNodeClusterStatus]
+	Agent  pubsub.Reader[types.ZedAgentStatus]
+	Nodes  pubsub.Reader[types.Node]
+	Clocks pubsub.Reader[types.NodeClock]
+
+	Certificates pubsub.Writer[types.K3sCertificates]
+}
+
+// Run steps until ctx is done.
+func (c *Component) Run(ctx context.Context) {
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Status, c.Agent)
+}
+
+// Step looks, decides and publishes once.
+func (c *Component) Step(ctx context.Context) error {
+	f := facts{now: time.Now().UTC(), clocks: c.Clocks.All()}
+	agent, _ := c.Agent.Get(types.Global)
+	f.contact = agent.ConfigGetStatus == types.ConfigGetSuccess
+	f.published, _ = c.Certificates.Get(types.Global)
+	info, _ := c.Info.Get(types.Global)
+	own, named := types.OwnNode(c.Nodes.All(), info)
+	status, _ := c.Status.Get(types.Global)
+	host := own.InternalIP
+	if address, ok := status.OwnAddress(); ok {
+		host = address.String()
+	}
+	seen := map[[sha256.Size]byte]bool{} // one that is in several places counts once
+	take := func(cert *x509.Certificate, name, where string) {
+		if id := sha256.Sum256(cert.Raw); !seen[id] {
+			seen[id] = true
+			row := types.K3sCertificate{Name: name, Where: where, Subject: cert.Subject.CommonName, NotBefore: cert.NotBefore.UTC(), NotAfter: cert.NotAfter.UTC()}
+			if cert.IsCA {
+				f.authorities = append(f.authorities, row)
+			} else {
+				f.leaves = append(f.leaves, row)
+			}
+		}
+	}
+	fail := func(where string, err error) {
+		if len(f.unread) < maxUnread {
+			f.unread = append(f.unread, fmt.Sprintf("%s: %v", where, err))
+		}
+	}
+	readFiles(c.Dirs, take, fail)
+	c.shake(ctx, host, own, named, take, fail)
+	if err := c.Certificates.Publish(types.Global, decide(f)); err != nil {
+		return fmt.Errorf("publish K3sCertificates: %w", err)
+	}
+	if !named {
+		return loop.Again(soon)
+	}
+	return nil
+}
+
+// readFiles takes the first certificate of each file, behind which its chain may follow.
+func readFiles(dirs []string, take func(*x509.Certificate, string, string), fail func(string, error)) {
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		for _, sub := range []string{"server/tls", "server/tls/etcd", "agent"} {
+			names, err := safefile.Names(filepath.Join(dir, sub), maxFiles)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				fail(filepath.Join(dir, sub), err)
+			}
+			for _, name := range names {
+				path := filepath.Join(dir, sub, name)
+				if filepath.Ext(name) != extension {
+					continue
+				}
+				cert, err := readCertificate(path)
+				if err != nil {
+					fail(path, err)
+					continue
+				}
+				take(cert, strings.TrimSuffix(name, extension), path)
+			}
+		}
+		return
+	}
+}
+
+func readCertificate(path string) (*x509.Certificate, error) {
+	content, err := safefile.Read(path, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(content)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, errors.New("it has no certificate")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// shake takes what this node's servers present, as far as it has them: what they serve may be
+// older than their files, and the files may be out of reach.
+func (c *Component) shake(ctx context.Context, host string, own types.Node, named bool, take func(*x509.Certificate, string, string), fail func(string, error)) {
+	if host == "" {
+		return
+	}
+	isServer := !named || own.ControlPlane || own.Master
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, s := range []struct {
+		name string
+		port int
+		has  bool
+	}{{"API server", types.PortAPI, isServer}, {"kubelet", types.PortKubelet, true}, {"etcd client", types.PortEtcdClient, !named || own.Etcd}, {"etcd peer", types.PortEtcdPeer, !named || own.Etcd}} {
+		if !s.has {
+			continue
+		}
+		all.Go(func() {
+			address := net.JoinHostPort(host, strconv.Itoa(s.port))
+			cert, err := presented(ctx, c.Dial, address)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				fail(s.name+" "+address, err)
+				return
+			}
+			take(cert, s.name, address)
+		})
+	}
+	all.Wait()
+}
+
+// presented is the certificate of the server at address. It proves nothing: only its dates are
+// used.
+func presented(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), address string) (*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, showsWithin)
+	defer cancel()
+	conn, err := dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	var cert *x509.Certificate
+	err = tls.Client(conn, &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, //nolint:gosec // nothing is sent, and nothing but the dates of the certificate is used
+		VerifyConnection: func(s tls.ConnectionState) error {
+			cert = s.PeerCertificates[0]
+			return nil
+		},
+	}).HandshakeContext(ctx)
+	if cert != nil { // a server that wants a certificate from us ends the handshake afterwards
+		return cert, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,209 @@
+package k3scerts
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+	"go.uber.org/goleak"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// device is a node of which the files of k3s are below root, and which serves by TLS at
+// the ports of serves.
+type device struct {
+	*Component
+	root   string
+	serves map[string]*tls.Config // by port
+	asked  chan string
+	info   pubsub.Table[types.EdgeNodeInfo]
+	status pubsub.Table[types.EdgeNodeClusterStatus]
+	agent  pubsub.Table[types.ZedAgentStatus]
+	nodes  pubsub.Table[types.Node]
+	clocks pubsub.Table[types.NodeClock]
+	out    pubsub.Table[types.K3sCertificates]
+}
+
+func newDevice(t *testing.T) *device {
+	d := &device{root: t.TempDir(), serves: map[string]*tls.Config{}, asked: make(chan string, 100)}
+	id := uuid.MustParse("6ba7b810-9dad-41d1-80b4-00c04fd430c8")
+	_ = d.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1", DeviceID: id})
+	_ = d.nodes.Publish("n1", types.Node{Name: "n1", UUID: id.String(), ControlPlane: true, Etcd: true, InternalIP: "10.0.0.1"})
+	log := logrus.New()
+	log.SetOutput(t.Output())
+	d.Component = &Component{
+		Log: log, Pulse: &loop.Pulse{}, Dirs: []string{filepath.Join(d.root, "none"), d.root},
+		Info: &d.info, Status: &d.status, Agent: &d.agent, Nodes: &d.nodes, Clocks: &d.clocks, Certificates: &d.out,
+		Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+			d.asked <- address
+			_, port, _ := net.SplitHostPort(address)
+			cfg := d.serves[port]
+			if cfg == nil {
+				return nil, errors.New("connection refused")
+			}
+			here, there := net.Pipe()
+			go func() {
+				_ = tls.Server(there, cfg).Handshake()
+				_ = there.Close()
+			}()
+			return here, nil
+		},
+	}
+	return d
+}
+
+func (d *device) step(t *testing.T) types.K3sCertificates {
+	t.Helper()
+	if err := d.Step(t.Context()); err != nil && !errors.As(err, new(loop.After)) {
+		t.Fatal(err)
+	}
+	s, _ := d.out.Get(types.Global)
+	return s
+}
+
+func made(t *testing.T, name string, left time.Duration, authority bool) (raw []byte, key *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, BasicConstraintsValid: true, IsCA: authority,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(left),
+	}
+	if raw, err = x509.CreateCertificate(rand.Reader, c, c, key.Public(), key); err != nil {
+		t.Fatal(err)
+	}
+	return raw, key
+}
+
+func (d *device) file(t *testing.T, path string, content []byte) {
+	t.Helper()
+	path = filepath.Join(d.root, path)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func inPEM(raw ...[]byte) (text []byte) {
+	for _, r := range raw {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r})...)
+	}
+	return text
+}
+
+func namesOf(list []types.K3sCertificate) string {
+	var names []string
+	for _, c := range list {
+		names = append(names, c.Name+" "+string(c.State))
+	}
+	return strings.Join(names, ", ")
+}
+
+func TestWhatIsInFilesIsFoundOnceAndAuthoritiesApart(t *testing.T) {
+	d := newDevice(t)
+	ca, _ := made(t, "ca", 3650*day, true)
+	api, _ := made(t, "api", 50*day, false)
+	etcd, _ := made(t, "etcd", 300*day, false)
+	kubelet, _ := made(t, "kubelet", time.Hour, false)
+	d.file(t, "server/tls/server-ca.crt", inPEM(ca))
+	d.file(t, "agent/server-ca.crt", inPEM(ca))
+	d.file(t, "server/tls/serving-kube-apiserver.crt", inPEM(api, ca))
+	d.file(t, "server/tls/serving-kube-apiserver.key", []byte("secret"))
+	d.file(t, "server/tls/etcd/server-client.crt", inPEM(etcd))
+	d.file(t, "agent/serving-kubelet.crt", inPEM(kubelet))
+	s := d.step(t)
+	if got := namesOf(s.Leaves); got != "serving-kubelet Urgent, serving-kube-apiserver Due, server-client Fine" {
+		t.Error(got)
+	}
+	if got := namesOf(s.Authorities); got != "server-ca Fine" || s.Authorities[0].Subject != "ca" {
+		t.Error(got)
+	}
+	if n := len(s.Unread); n != 4 { // nobody answers
+		t.Errorf("%q", s.Unread)
+	}
+}
+
+func TestWhatIsInTheFilesAndIsNoCertificateIsSaidAndHurtsNothing(t *testing.T) {
+	d := newDevice(t)
+	good, _ := made(t, "good", 300*day, false)
+	d.file(t, "server/tls/good.crt", inPEM(good))
+	d.file(t, "server/tls/empty.crt", nil)
+	d.file(t, "server/tls/key.crt", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("secret")}))
+	d.file(t, "server/tls/torn.crt", inPEM(good[:len(good)/2]))
+	d.file(t, "server/tls/long.crt", append(inPEM(good), make([]byte, maxFile)...))
+	if err := os.Symlink("/dev/zero", filepath.Join(d.root, "server/tls/zero.crt")); err != nil {
+		t.Fatal(err)
+	}
+	s := d.step(t)
+	if got := namesOf(s.Leaves); got != "good Fine" {
+		t.Error(got)
+	}
+	said := strings.Join(s.Unread, "\n")
+	for _, name := range []string{"empty", "key", "torn", "long", "zero"} {
+		if !strings.Contains(said, name+".crt") {
+			t.Errorf("nothing is said of %s: %s", name, said)
+		}
+	}
+	if strings.Contains(said, "secret") {
+		t.Error(said)
+	}
+}
+
+func TestOutOfReachOfTheFilesTheServersAreSeen(t *testing.T) {
+	d := newDevice(t)
+	for port, asks := range map[string]tls.ClientAuthType{"6443": tls.RequestClientCert, "10250": tls.NoClientCert, "2379": tls.RequireAnyClientCert, "2380": tls.RequireAnyClientCert} {
+		raw, key := made(t, "s"+port, 100*day, false)
+		d.serves[port] = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}}, ClientAuth: asks}
+	}
+	d.serves["2380"].MaxVersion = tls.VersionTLS12 // which refuses us before the end of the handshake
+	s := d.step(t)
+	for _, name := range []string{"API server", "kubelet", "etcd client", "etcd peer"} {
+		if !strings.Contains(namesOf(s.Leaves), name+" Renewable") {
+			t.Errorf("%s is missing: %+v", name, s)
+		}
+	}
+	for range 4 {
+		if a := <-d.asked; !strings.HasPrefix(a, "10.0.0.1:") {
+			t.Errorf("asked was %s", a)
+		}
+	}
+	// A worker has a kubelet only, and is asked at its cluster address.
+	_ = d.nodes.Publish("n1", types.Node{Name: "n1", UUID: "6ba7b810-9dad-41d1-80b4-00c04fd430c8", InternalIP: "10.0.0.1"})
+	_ = d.status.Publish(types.Global, types.EdgeNodeClusterStatus{ClusterIPPrefix: &net.IPNet{IP: net.ParseIP("10.90.7.1"), Mask: net.CIDRMask(24, 32)}})
+	s = d.step(t)
+	if got := namesOf(s.Leaves); got != "kubelet Renewable" || <-d.asked != "10.90.7.1:10250" || len(d.asked) > 0 {
+		t.Errorf("a worker: %s, %d more asked", got, len(d.asked))
+	}
+}
+
+func TestWhatWasSeenOutlastsAK3sThatIsDown(t *testing.T) {
+	d := newDevice(t)
+	raw, key := made(t, "kubelet", 100*day, false)
+	d.serves["10250"] = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}}}
+	d.step(t)
+	delete(d.serves, "10250")
+	if s := d.step(t); namesOf(s.Leaves) != "kubelet Renewable" || len(s.Unread) != 4 {
+		t.Errorf("%+v", s)
+	}
+}
