@@ -57,7 +57,7 @@ func form(at place, r *http.Request) *refusal {
 	switch {
 	case !asks && at != onSocket:
 		return &refusal{code: http.StatusMethodNotAllowed, why: "only GET and HEAD are answered here"}
-	case r.ContentLength != 0 && (at != onSocket || r.Method != http.MethodPut && r.Method != http.MethodPost):
+	case r.ContentLength != 0 && (at != onSocket || !slices.Contains([]string{http.MethodPut, http.MethodPost, http.MethodPatch}, r.Method)):
 		return &refusal{code: http.StatusBadRequest, why: "a request must not have a body here"}
 	case len(r.RequestURI) > maxTarget:
 		return &refusal{code: http.StatusRequestURITooLong, why: "the path is too long"}

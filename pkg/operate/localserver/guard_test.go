@@ -1,6 +1,7 @@
 package localserver
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -131,6 +132,22 @@ func TestOnlyRootIsAnsweredOnTheSocket(t *testing.T) {
 				t.Errorf("%s, %s: %d", name, path, got)
 			}
 		}
+	}
+}
+
+func TestABodyIsReadOnTheSocketOfAPUTAndAPATCHAlone(t *testing.T) {
+	c := component(t)
+	c.Routes["/object"] = Route{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }),
+		Methods: []string{http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete},
+	}
+	for method, want := range map[string]int{http.MethodGet: 400, http.MethodPut: 200, http.MethodPatch: 200, http.MethodDelete: 400} {
+		if got, answer, _ := over(c, &peer.Peer{}, method, "/object", "{}"); got != want || want == 200 && answer != "{}" {
+			t.Errorf("%s: %d %q", method, got, answer)
+		}
+	}
+	if got, _, _ := over(c, &peer.Peer{UID: peer.Self().UID + 1}, http.MethodPatch, "/object", "{}"); got != http.StatusForbidden {
+		t.Errorf("of another user: %d", got)
 	}
 }
 

@@ -141,15 +141,33 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if err := h.do(r, h.Topics[at], key, body); err != nil {
+	if err := h.do(r, r.Method, h.Topics[at], key, body); err != nil {
 		http.Error(w, err.Error(), codeOf(err))
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// Request makes a request for who sent r, or withdraws it for a value of nil, as a PUT
+// or a DELETE of the topic's key "global" does.
+func (h *Handler) Request(r *http.Request, topic string, value any) error {
+	at := slices.IndexFunc(h.Topics, func(t Topic) bool { return t.name == topic })
+	if at < 0 {
+		return fmt.Errorf("request %s: it is not one that operators make", topic)
+	}
+	method, body := http.MethodDelete, []byte(nil)
+	if value != nil {
+		method = http.MethodPut
+		var err error
+		if body, err = json.Marshal(value); err != nil {
+			return fmt.Errorf("encode request: %w", err)
+		}
+	}
+	return h.do(r, method, h.Topics[at], types.Global, body)
+}
+
 // do writes the topic, and beforehand into the audit who asks for it.
-func (h *Handler) do(r *http.Request, topic Topic, key string, body []byte) error {
+func (h *Handler) do(r *http.Request, method string, topic Topic, key string, body []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !keys.MatchString(key) {
@@ -158,9 +176,9 @@ func (h *Handler) do(r *http.Request, topic Topic, key string, body []byte) erro
 	end := func(types.OperationOutcome, error) {}
 	if !topic.renewed {
 		who, _ := peer.FromContext(r.Context())
-		end = h.Operations.Begin(Asked(r.Method, topic.name, key, who))
+		end = h.Operations.Begin(Asked(method, topic.name, key, who))
 	}
-	err := topic.write(h.Root, r.Method, key, body)
+	err := topic.write(h.Root, method, key, body)
 	outcome := types.OperationOK
 	if err != nil {
 		outcome = types.OperationFailed

@@ -91,6 +91,35 @@ func TestWhatIsAskedLiesInItsTopicUntilItIsTakenBack(t *testing.T) {
 	}
 }
 
+func TestARequestThatAnotherHandlerMakesIsThatOfWhoAskedIt(t *testing.T) {
+	s := newStage(t)
+	r := httptest.NewRequest(http.MethodPatch, "/api/v1alpha1/cluster", nil)
+	r = r.WithContext(peer.NewContext(r.Context(), peer.Peer{UID: 0}))
+	at := time.Date(2026, 5, 3, 6, 41, 17, 250_000_000, time.UTC)
+	if err := s.Request(r, "NodeDrainRequest", types.NodeDrainRequest{RequestedAt: at, RequestedBy: types.DrainRequesterNone, Context: "new disk"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.lies(); got != drain || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := s.Request(r, "NodeDrainRequest", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.lies(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("withdrawn: %v", err)
+	}
+	want := []string{
+		"command|ask|topic/NodeDrainRequest/global|OPERATOR|uid 0|not there", "ok|there",
+		"command|ask no more|topic/NodeDrainRequest/global|OPERATOR|uid 0|there", "ok|not there",
+	}
+	if diff := cmp.Diff(want, s.trail.said); diff != "" {
+		t.Errorf("the audit: %s", diff)
+	}
+	if err := s.Request(r, "EdgeNodeClusterConfig", nil); err == nil {
+		t.Error("a topic of another agent is written")
+	}
+}
+
 func TestAFileThatNobodyCanReadIsTakenBackAndReplaced(t *testing.T) {
 	for _, method := range []string{http.MethodDelete, http.MethodPut} {
 		s := newStage(t)
