@@ -123,6 +123,7 @@ type K3sOverrideStatus struct {
 	Refused  K3sOverrideNotes // why it is not accepted
 	Warnings K3sOverrideNotes // what is probably a mistake
 	Since    time.Time        // when Sum and Refused began to be so
+	CertSANs []string         `json:",omitempty"` // option tls-san, where the setting is accepted
 }
 
 // K3sOverrideNote says something of an option.

@@ -38,6 +38,7 @@ type override struct {
 	sum      string                // of what it decodes to
 	refused  types.K3sOverrideNotes
 	warnings types.K3sOverrideNotes
+	sans     []string // option tls-san, which every certificate shows
 }
 
 // readOverride reads the setting. It is standard base64; line breaks and blanks in it,
@@ -70,8 +71,34 @@ func checked(content []byte) override {
 	o := override{sum: sumOf(content)}
 	if o.refused, o.warnings = check(content); len(o.refused) == 0 {
 		o.want = keptfile.Desired{Do: keptfile.Write, Content: string(content)}
+		o.sans = certSANs(content)
 	}
 	return o
+}
+
+const maxSANs = 20 // that are published
+
+// certSANs are the values of option tls-san in an accepted configuration.
+func certSANs(content []byte) (sans []string) {
+	var document yamltree.Node
+	if yamltree.Unmarshal(content, &document) != nil || len(document.Content) == 0 {
+		return nil
+	}
+	root := document.Content[0]
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if name := strings.TrimSuffix(root.Content[i].Value, "+"); name != "tls-san" {
+			continue
+		}
+		words, _ := wordsOf(root.Content[i+1])
+		for _, word := range words {
+			for san := range strings.SplitSeq(word, ",") {
+				if san = strings.TrimSpace(san); len(sans) < maxSANs && certSAN.MatchString(san) {
+					sans = append(sans, san)
+				}
+			}
+		}
+	}
+	return sans
 }
 
 // decoded is what the setting decodes to, nil where there is none.
@@ -114,7 +141,7 @@ func (o override) err() error {
 // overrideStatus is what to publish of the setting, false where there is none.
 func overrideStatus(f facts) (s types.K3sOverrideStatus, is bool) {
 	o := f.override
-	s = types.K3sOverrideStatus{Sum: o.sum, Accepted: len(o.refused) == 0, Refused: o.refused, Warnings: o.warnings}
+	s = types.K3sOverrideStatus{Sum: o.sum, Accepted: len(o.refused) == 0, Refused: o.refused, Warnings: o.warnings, CertSANs: o.sans}
 	switch {
 	case f.file.Stands && f.file.Kept.Do == keptfile.Write:
 		s.InForce = sumOf([]byte(f.file.Kept.Content))
@@ -229,6 +256,7 @@ func matches(patterns, name string) bool {
 
 var (
 	optionName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}\+?$`)
+	certSAN    = regexp.MustCompile(`^[A-Za-z0-9.:*_-]{1,253}$`) // a name or an address
 	yamlLine   = regexp.MustCompile(`\bline \d+\b`)
 )
 

@@ -118,6 +118,24 @@ func TestWhatTheOverrideMayHave(t *testing.T) {
 	}
 }
 
+func TestTheNamesOfTheAPIServerArePublished(t *testing.T) {
+	many := "tls-san: [" + strings.Repeat("a.b,", 1000) + "a.b]\n"
+	for content, want := range map[string][]string{
+		"tls-san: a.example.org\n":                               {"a.example.org"},
+		"tls-san+: [a.example.org, 10.0.0.9, '*.b.org']\n":       {"a.example.org", "10.0.0.9", "*.b.org"},
+		"tls-san: a.example.org, fd00::1\nsnapshotter: native\n": {"a.example.org", "fd00::1"},
+		"tls-san: [\"a b\", 'x\ty', '\u00e9']\n":                 nil,
+		"tls-san: a.example.org\ntoken: hunter2\n":               nil,
+		"# none\n": nil,
+		"":         nil,
+		many:       slices.Repeat([]string{"a.b"}, maxSANs),
+	} {
+		if d := cmp.Diff(want, checked([]byte(content)).sans); d != "" {
+			t.Errorf("%.60q: %s", content, d)
+		}
+	}
+}
+
 func TestTheDocumentListsEveryOption(t *testing.T) {
 	raw, err := os.ReadFile("../../../docs/wire.md")
 	if err != nil {
