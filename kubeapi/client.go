@@ -64,6 +64,8 @@ type Config struct {
 	Ingresses access.Writer[types.Ingress] // of every namespace, by namespace/name
 	KubeVIP   access.Writer[types.KubeVIP] // under types.Global; none where it is not deployed
 
+	CDI access.Writer[types.DeployedVersion] // by name of its Deployment; none where it is not deployed
+
 	OwnDisks access.Writer[types.LonghornNode] // this node's Node of Longhorn, by name
 
 	Issued access.Writer[types.IssuedKubeconfig] // by name

@@ -24,6 +24,7 @@ type reported struct {
 	services  pubsub.Table[types.Service]
 	ingresses pubsub.Table[types.Ingress]
 	vip       pubsub.Table[types.KubeVIP]
+	cdi       pubsub.Table[types.DeployedVersion]
 	disks     pubsub.Table[types.LonghornNode]
 	counts    pubsub.Table[types.KubePodNameSpaceInfo]
 	claims    pubsub.Table[types.Claim]
@@ -37,7 +38,7 @@ type reported struct {
 }
 
 func (r *reported) fill(c *kubeapi.Client) {
-	c.Services, c.Ingresses, c.KubeVIP, c.OwnDisks = &r.services, &r.ingresses, &r.vip, &r.disks
+	c.Services, c.Ingresses, c.KubeVIP, c.CDI, c.OwnDisks = &r.services, &r.ingresses, &r.vip, &r.cdi, &r.disks
 	c.PodCounts, c.Claims, c.Volumes, c.LonghornNodes, c.Daemons = &r.counts, &r.claims, &r.volumes, &r.lhNodes, &r.daemons
 	c.Settings, c.SnapshotJobs = &r.settings, &r.jobs
 	c.Credentials, c.Clocks = &r.creds, &r.clocks

@@ -177,6 +177,7 @@ type tables struct {
 	services  pubsub.Table[types.Service]
 	ingresses pubsub.Table[types.Ingress]
 	vip       pubsub.Table[types.KubeVIP]
+	cdi       pubsub.Table[types.DeployedVersion]
 
 	member     pubsub.Table[types.ClusterMembership]
 	configMaps pubsub.Table[types.NetworkAllocations]
@@ -200,7 +201,7 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 		Log: log, Uptime: func() time.Duration { return time.Since(began) }, Operations: types.NoOperations{}, Info: &tb.info, Leader: &tb.leader, Nodes: &tb.nodes,
 		AppPods: &tb.appPods, NodePods: &tb.own, Leases: &tb.leases, API: &tb.api,
 		VMIs: &tb.vmis, Sets: &tb.sets, Tables: &tb.tables,
-		Services: &tb.services, Ingresses: &tb.ingresses, KubeVIP: &tb.vip, OwnDisks: &tb.disks,
+		Services: &tb.services, Ingresses: &tb.ingresses, KubeVIP: &tb.vip, CDI: &tb.cdi, OwnDisks: &tb.disks,
 		Membership: &tb.member, Allocations: &tb.configMaps, DNSServer: &tb.dns, DNSRollout: &tb.rollout, Issued: &tb.issued,
 		Mounts: &tb.mounts, OwnAttachments: &tb.attachments, OwnVolumes: &tb.ownVolumes,
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +26,11 @@ func withServices() *fakeAPI {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: "5"}
 	}
 	api.services = map[string][]any{
-		"services":   {corev1.Service{ObjectMeta: meta("shop", "web"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}},
-		"ingresses":  {networkingv1.Ingress{ObjectMeta: meta("shop", "front")}},
+		"services":  {corev1.Service{ObjectMeta: meta("shop", "web"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}},
+		"ingresses": {networkingv1.Ingress{ObjectMeta: meta("shop", "front")}},
+		"deployments": {appsv1.Deployment{ObjectMeta: meta("cdi", "cdi-deployment"), Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "quay.io/kubevirt/cdi-controller:v1.57.1"}}},
+		}}}},
 		"configmaps": {corev1.ConfigMap{ObjectMeta: meta("kube-system", "kubevip"), Data: map[string]string{"cidr-global": "172.28.40.64/28"}}},
 	}
 	return api
@@ -46,6 +50,9 @@ func TestServicesIngressesAndKubeVIPHaveTables(t *testing.T) {
 		check(t, "rows", tb.served(), []string{"shop/web", "shop/front", types.Global})
 		if vip, _ := tb.vip.Get(types.Global); vip.CIDR != "172.28.40.64/28" {
 			t.Errorf("kube-vip is %+v", vip)
+		}
+		if cdi, _ := tb.cdi.Get(types.CDIDeployment); cdi.Version != "v1.57.1" {
+			t.Errorf("CDI is %+v", cdi)
 		}
 		for _, name := range []string{types.TableServices, types.TableIngresses, types.TableKubeVIP} {
 			if s, _ := tb.tables.Get(name); !s.Complete || s.Absent {

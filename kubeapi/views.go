@@ -221,8 +221,8 @@ func (s *viewSet) mounts(node string, longhorn *listwatch.Group, backoff *listwa
 	s.keep(backoff, types.TableOwnVolumes, ofLonghorn(longhorn, access.Kept[storage.Clients](s.conn).Volumes, ""), volumes)
 }
 
-// services keeps the tables of services, of ingresses and of kube-vip's
-// configuration. They have a back-off of their own, for nothing else is to wait for them.
+// services keeps the tables of services, of ingresses, of kube-vip's configuration
+// and of CDI's version. They have a back-off of their own, for nothing else is to wait for them.
 func (s *viewSet) services() {
 	kube, all := s.conn.Kube, metav1.NamespaceAll
 	ingresses := listwatch.Optional(listwatch.NewGroup(s.conn, networkingv1.SchemeGroupVersion),
@@ -233,6 +233,8 @@ func (s *viewSet) services() {
 	s.keep(s.served, types.TableIngresses, ingresses, access.RowsOf(s.Ingresses, ingressOf, access.NamespacedName))
 	s.keep(s.served, types.TableKubeVIP, kubeVIP,
 		access.RowsOf(s.KubeVIP, kubeVIPOf, func(*corev1.ConfigMap) string { return types.Global }))
+	s.keep(listwatch.NewSharedBackoff(appsGap), types.TableCDI, listwatch.ListWatch(kube.AppsV1().Deployments(types.NamespaceCDI), byName(types.CDIDeployment)),
+		access.RowsOf(s.CDI, pods.DeployedVersionOf, access.Name))
 }
 
 // names keeps the addresses of workloads on networks, and the leader's view of CoreDNS.

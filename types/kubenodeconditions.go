@@ -124,6 +124,7 @@ const (
 	TableDNSServer         = "configuration of CoreDNS"
 	TableDNSRollout        = "deployment of CoreDNS"
 	TableKubeconfigs       = "issued kubeconfigs"
+	TableCDI               = "deployment of CDI"
 )
 
 // TableStatus says how well one table of the cluster is seen, under its name.

@@ -89,6 +89,12 @@ type NodeCondition struct {
 	Since  time.Time // its last transition
 }
 
+// CDIDeployment is the Deployment of NamespaceCDI that runs CDI's controller.
+const CDIDeployment = "cdi-deployment"
+
+// DeployedVersion is the version of what a Deployment runs, by the tag of its image.
+type DeployedVersion struct{ Version string } // "" for unknown
+
 // Cordon is what zedkube writes on a Node that it cordons: who and why. A
 // cordon without it was made by someone else and is never undone.
 type Cordon struct {

@@ -145,7 +145,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		AppPods: &pubsub.Table[types.Pod]{}, NodePods: &pubsub.Table[types.Pod]{}, VMIs: &pubsub.Table[types.VMI]{}, Sets: &pubsub.Table[types.AppSet]{},
 		Credentials: &pubsub.Table[types.Credentials]{}, Clocks: &pubsub.Table[types.NodeClock]{},
 		Tables: &pubsub.Table[types.TableStatus]{}, Services: &pubsub.Table[types.Service]{}, Ingresses: &pubsub.Table[types.Ingress]{},
-		KubeVIP: &pubsub.Table[types.KubeVIP]{}, OwnDisks: &pubsub.Table[types.LonghornNode]{},
+		KubeVIP: &pubsub.Table[types.KubeVIP]{}, CDI: &pubsub.Table[types.DeployedVersion]{}, OwnDisks: &pubsub.Table[types.LonghornNode]{},
 		PodCounts: &pubsub.Table[types.KubePodNameSpaceInfo]{}, Claims: &pubsub.Table[types.Claim]{}, Volumes: &pubsub.Table[types.Volume]{},
 		LonghornNodes: &pubsub.Table[types.LonghornNode]{}, Daemons: &pubsub.Table[types.DaemonSet]{},
 		OwnAttachments: &pubsub.Table[types.Attachment]{}, OwnVolumes: &pubsub.Table[types.Volume]{}, Mounts: mountRecovery,

@@ -398,6 +398,14 @@ func systemPart(p *corev1.Pod) (part, version string) {
 	return part, tagOf(p.Spec.Containers[0].Image)
 }
 
+// DeployedVersionOf is the row of a Deployment.
+func DeployedVersionOf(d *appsv1.Deployment) types.DeployedVersion {
+	if c := d.Spec.Template.Spec.Containers; len(c) > 0 {
+		return types.DeployedVersion{Version: tagOf(c[0].Image)}
+	}
+	return types.DeployedVersion{}
+}
+
 // tagOf is the tag of an image, "" where it has none or is longer than a version.
 func tagOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
