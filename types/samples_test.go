@@ -60,6 +60,7 @@ var topics = []topic{
 	{value: &ClusterMembersJournal{}},
 	{value: &KubeNodeConditions{}},
 	{value: &ClusterNodeStatus{}},
+	{value: &ClusterObject{}},
 	{value: &NodeDrainProgress{}},
 	{value: &NodeDrainJournal{}},
 	{value: &KubeStorageStatus{}},

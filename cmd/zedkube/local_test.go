@@ -33,11 +33,9 @@ func runLocal(t *testing.T) (socket *http.Client, p device.Paths) {
 	log.SetOutput(io.Discard)
 	p = o.Paths()
 	_, components := wire(p, log, io.Discard)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); components["localserver"].Run(ctx) }()
 	socket = boundedhttp.NewSocketClient(p.Socket)
-	t.Cleanup(func() { cancel(); <-done; socket.CloseIdleConnections() })
+	t.Cleanup(socket.CloseIdleConnections)
+	runUntilEnd(t, components["localserver"])
 	if err := eventually(func() string {
 		if _, err := os.Stat(p.Socket); err != nil {
 			return err.Error()
@@ -51,6 +49,14 @@ func runLocal(t *testing.T) (socket *http.Client, p device.Paths) {
 		t.Fatal(err)
 	}
 	return socket, p
+}
+
+// runUntilEnd runs a component until the test ends.
+func runUntilEnd(t *testing.T, c component) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
 }
 
 func textOf(err error) string {

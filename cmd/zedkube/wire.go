@@ -28,6 +28,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
 	"github.com/zedkube/zedkube/pkg/cluster/witness"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
+	"github.com/zedkube/zedkube/pkg/operate/clusterobject"
 	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/kubeconfigs"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
@@ -79,6 +80,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	nodeagent := pubsub.NewSubscription[types.NodeAgentStatus](bus, "nodeagent")
 	appNetworkStatus := pubsub.NewSubscription[types.AppNetworkStatus](bus, "zedrouter")
 	networkStatus := pubsub.NewSubscription[types.NetworkInstanceStatus](bus, "zedrouter")
+	kubeInit := pubsub.NewSubscription[types.KubeInitStatus](bus, "kube-init")
 	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, device.Self, pubsub.SocketOnly())
 
 	// Topics in which commands at the device leave requests.
@@ -116,6 +118,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	clusterMetrics := pubsub.NewPublication[types.KubeClusterMetrics](bus, device.Self)
 	leaderInfo := pubsub.NewPublication[types.KubeLeaderElectInfo](bus, device.Self)
 	beat := pubsub.NewPublication[types.WatchdogBeat](bus, device.Self)
+	clusterObject := pubsub.NewPublication[types.ClusterObject](bus, device.Self, pubsub.Persistent())
 	updateStatus := pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent())
 	kubeConfig := pubsub.NewPublication[types.KubeConfig](bus, device.Self, pubsub.Persistent())
 	k3sVersion := pubsub.NewPublication[types.K3sVersionStatus](bus, device.Self)
@@ -132,7 +135,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "peers": {}, "clustertoken": {}, "k3sconfig": {},
 		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
-		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {}, "kubeconfigs": {}, "k3scerts": {},
+		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {}, "kubeconfigs": {}, "k3scerts": {}, "clusterobject": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
@@ -180,14 +183,21 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	routes[clusterauth.FormerPath] = localserver.Route{Handler: joins.Former()}
 	routes["/metrics"] = localserver.Route{Handler: numbers.Handler(), Access: localserver.Always, Apart: true}
 	routes[overview.NodesPath] = localserver.Route{Handler: live, Access: localserver.WithToken}
+	requested := &operator.Handler{Root: p.Root, Operations: record, Topics: device.OperatorTopics()}
 	routes[operator.Path] = localserver.Route{
-		Handler: &operator.Handler{Root: p.Root, Operations: record, Topics: device.OperatorTopics()},
+		Handler: requested,
 		Methods: []string{http.MethodPut, http.MethodDelete}, Effect: "a request to the agent is made or withdrawn",
 	}
 	routes[kubeconfigs.Path] = localserver.Route{
 		Handler: &kubeconfigs.Handler{Info: info, Nodes: kube.Nodes, Status: clusterStatus, Kube: kube},
 		Methods: []string{http.MethodPost}, Effect: "a kubeconfig is issued",
 	}
+	routes[clusterobject.Path] = localserver.Route{
+		Handler: &clusterobject.API{Object: clusterObject, Membership: memberOf, Requests: requested},
+		Methods: []string{http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodDelete}, Effect: "PATCH and DELETE: a request to leave is made or withdrawn",
+	}
+	routes[clusterobject.AuditPath] = routes["/api/audit"]
+	routes[clusterobject.OpenAPIPath] = localserver.Route{Handler: http.HandlerFunc(clusterobject.ServeOpenAPI)}
 	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
 		routes["/debug/pprof/"+path] = localserver.Route{Handler: profile}
 	}
@@ -388,6 +398,14 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"kubeconfigs": &kubeconfigs.Component{
 			Log: as("kubeconfigs"), Pulse: pulses["kubeconfigs"],
 			Issued: kube.Issued, Info: info, Nodes: kube.Nodes, API: kube.API, Kube: kube,
+		},
+		"clusterobject": &clusterobject.Component{
+			Log: as("clusterobject"), Pulse: pulses["clusterobject"],
+			Membership: memberOf, Cluster: clusterStatus, Info: info, KubeInit: kubeInit, Update: updateStatus,
+			K3s: k3sVersion, Override: k3sOverride, Conditions: nodeConditions,
+			Leave: leaveRequest, Progress: drainProgress, Journal: drainJournal, Peers: clusterPeers, Without: without,
+			Nodes: kube.Nodes, API: kube.API, CDI: kube.CDI, Dial: (&net.Dialer{}).DialContext, Version: p.Version,
+			Object: clusterObject,
 		},
 		"audit": &audit.Component{
 			Log: as("audit"), Pulse: pulses["audit"], Record: trail, Segments: audit.DefaultSegments,

@@ -9,6 +9,7 @@
 //	joincmd     join, wait-join, cluster-status-probe
 //	membercmd   leave, members, k3s
 //	kubeconfigcmd kubeconfig
+//	clustercmd  cluster
 //	nodescmd    nodes
 //	statuscmd   status, doctor, certs (it shows nodes, applications and the drain as their commands do)
 //	appscmd     apps, logs, vmiDetach

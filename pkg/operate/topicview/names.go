@@ -30,6 +30,7 @@ func known() map[string]reflect.Type {
 		types.ClusterMembers{},
 		types.ClusterMembership{},
 		types.ClusterNodeStatus{},
+		types.ClusterObject{},
 		types.ClusterPeers{},
 		types.WithoutCluster{},
 		types.ConfigItemValueMap{},

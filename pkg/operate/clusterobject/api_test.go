@@ -1,0 +1,162 @@
+package clusterobject
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// requests note what is requested.
+type requests struct {
+	made []string
+	err  error
+}
+
+func (q *requests) Request(_ *http.Request, topic string, value any) error {
+	text := "withdraw " + topic
+	if v, ok := value.(types.ClusterLeaveRequest); ok {
+		text = fmt.Sprintf("make %s %q %v", topic, v.Context, v.Consent)
+		if v.RequestedAt.IsZero() {
+			text += " at no time"
+		}
+	}
+	q.made = append(q.made, text)
+	return q.err
+}
+
+// asked is what an API answers that knows of a node of that membership.
+func asked(f facts, q *requests, method, target, body string) *httptest.ResponseRecorder {
+	object, membership := &pubsub.Table[types.ClusterObject]{}, &pubsub.Table[types.ClusterMembership]{}
+	_ = object.Publish(types.Global, decide(f))
+	if f.known {
+		_ = membership.Publish(types.Global, f.membership)
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/merge-patch+json; charset=utf-8")
+	(&API{Object: object, Membership: membership, Requests: q}).ServeHTTP(w, r)
+	return w
+}
+
+func doubtful(f *facts) { f.membership.State = types.MembershipDoubtful }
+
+func TestTheObjectIsAnswered(t *testing.T) {
+	w := asked(joinedServer(), nil, http.MethodGet, Path, "")
+	var o types.ClusterObject
+	if err := json.Unmarshal(w.Body.Bytes(), &o); err != nil || w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("%d, %v", w.Code, err)
+	}
+	if d := cmp.Diff(decide(joinedServer()), o); d != "" {
+		t.Error(d)
+	}
+	w = httptest.NewRecorder()
+	(&API{Object: &pubsub.Table[types.ClusterObject]{}}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, Path, nil))
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("before there is one: %d", w.Code)
+	}
+}
+
+func TestDeleteIsTheRequestOfAnOperatorToLeave(t *testing.T) {
+	const made = `make ClusterLeaveRequest "new site" <nil>`
+	for name, row := range map[string]struct {
+		f    facts
+		code int
+		says string
+		made []string
+	}{
+		"a doubtful member":  {joinedServer(doubtful), http.StatusAccepted, `"leave":true`, []string{made}},
+		"a member":           {joinedServer(), http.StatusConflict, "remove the device from the cluster at the controller first", nil},
+		"one that leaves":    {joinedServer(leaving), http.StatusAccepted, `"phase":"Leaving"`, nil},
+		"a single node":      {single(), http.StatusConflict, "there is nothing to leave", nil},
+		"one that has left":  {single(func(f *facts) { f.membership.State = types.MembershipLeft }), http.StatusConflict, "nothing to leave", nil},
+		"nobody knows which": {single(func(f *facts) { f.known = false }), http.StatusServiceUnavailable, "not known yet", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := &requests{}
+			w := asked(row.f, q, http.MethodDelete, Path+"?reason=new+site", "")
+			if w.Code != row.code || !strings.Contains(w.Body.String(), row.says) {
+				t.Errorf("%d %s, want %d %s", w.Code, w.Body, row.code, row.says)
+			}
+			if d := cmp.Diff(row.made, q.made); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	if w := asked(joinedServer(doubtful), &requests{err: errors.New("disk full")}, http.MethodDelete, Path, ""); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "disk full") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestAPatchChangesOnlyWhatIsTheOperators(t *testing.T) {
+	wished := func(f *facts) { f.asked = true }
+	const made, withdrawn = `make ClusterLeaveRequest "" <nil>`, "withdraw ClusterLeaveRequest"
+	for name, row := range map[string]struct {
+		f     facts
+		patch string
+		code  int
+		says  string
+		made  []string
+	}{
+		"nothing":                  {joinedServer(), `{}`, 200, `"kind":"Cluster"`, nil},
+		"leave":                    {joinedServer(doubtful), `{"spec":{"leave":true}}`, 200, `"leave":true`, []string{made}},
+		"leave, of a member":       {joinedServer(), `{"spec":{"leave":true}}`, 409, "remove the device from the cluster at the controller first", nil},
+		"leave, again":             {joinedServer(doubtful, wished), `{"spec":{"leave":true}}`, 200, `"leave":true`, nil},
+		"do not leave":             {joinedServer(doubtful, wished), `{"spec":{"leave":false}}`, 200, `"leave":false`, []string{withdrawn}},
+		"do not leave, of no wish": {joinedServer(), `{"spec":{"leave":false}}`, 200, `"leave":false`, nil},
+		"leave, of no truth":       {joinedServer(doubtful), `{"spec":{"leave":"yes"}}`, 400, "true or false", nil},
+		"leave, removed":           {joinedServer(doubtful, wished), `{"spec":{"leave":null}}`, 400, "true or false", nil},
+		"what is so already":       {joinedServer(), `{"kind":"Cluster","metadata":{"name":"press-line"},"spec":{"clusterType":"k3s","networking":{"address":"10.90.7.22/24"}}}`, 200, "", nil},
+		"the version":              {joinedServer(), `{"spec":{"version":"v1.35.0+k3s1"}}`, 409, "spec.version cannot be set here: the controller owns it, as the setting k3s.version", nil},
+		"the version and leave":    {joinedServer(doubtful), `{"spec":{"leave":true,"version":"v1.35.0+k3s1"}}`, 409, "spec.version", nil},
+		"the version, removed":     {joinedServer(func(f *facts) { f.k3s.Wanted = "v1.35.0+k3s1" }), `{"spec":{"version":null}}`, 409, "spec.version", nil},
+		"names of the API server":  {joinedServer(), `{"spec":{"apiServer":{"certSANs":["a"]}}}`, 409, "spec.apiServer.certSANs cannot be set here: the controller owns it, as option tls-san", nil},
+		"the network":              {joinedServer(), `{"spec":{"networking":{"joinServer":"10.0.0.1"}}}`, 409, "spec.networking.joinServer cannot be set here: the controller owns it, as the cluster configuration", nil},
+		"another type":             {joinedServer(), `{"spec":{"clusterType":"kubeadm"}}`, 409, "EVE runs k3s alone", nil},
+		"the name":                 {joinedServer(), `{"metadata":{"name":"other"}}`, 409, "metadata.name", nil},
+		"the phase":                {joinedServer(), `{"status":{"phase":"Provisioned2"}}`, 409, "status.phase cannot be set here: it is what the agent observes", nil},
+		"all of the status":        {joinedServer(), `{"status":null}`, 409, "status", nil},
+		"all of the spec":          {joinedServer(), `{"spec":[]}`, 409, "spec", nil},
+		"no such field":            {joinedServer(), `{"spec":{"replicas":3}}`, 409, "spec.replicas", nil},
+		"another kind":             {joinedServer(), `{"kind":"Pod"}`, 409, "no such field, or a constant one", nil},
+		"no object":                {joinedServer(), `[]`, 400, "one JSON object", nil},
+		"null":                     {joinedServer(), `null`, 400, "one JSON object", nil},
+		"no JSON":                  {joinedServer(), `{"spec":`, 400, "one JSON object", nil},
+		"nothing at all":           {joinedServer(), ``, 400, "one JSON object", nil},
+		"too much":                 {joinedServer(), `{"a":"` + strings.Repeat("x", maxPatch) + `"}`, 413, "at most", nil},
+		"deeply nested":            {joinedServer(), strings.Repeat(`{"spec":`, 5000) + "1" + strings.Repeat("}", 5000), 409, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := &requests{}
+			w := asked(row.f, q, http.MethodPatch, Path, row.patch)
+			if w.Code != row.code || !strings.Contains(w.Body.String(), row.says) {
+				t.Errorf("%d %s, want %d %s", w.Code, w.Body, row.code, row.says)
+			}
+			if d := cmp.Diff(row.made, q.made); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestAPatchOfAnotherKindIsRefused(t *testing.T) {
+	for _, kind := range []string{"", "application/json", "application/json-patch+json", "text/plain"} {
+		object := &pubsub.Table[types.ClusterObject]{}
+		_ = object.Publish(types.Global, decide(joinedServer()))
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPatch, Path, strings.NewReader(`{}`))
+		r.Header.Set("Content-Type", kind)
+		(&API{Object: object, Membership: &pubsub.Table[types.ClusterMembership]{}, Requests: &requests{}}).ServeHTTP(w, r)
+		if w.Code != http.StatusUnsupportedMediaType {
+			t.Errorf("%q: %d", kind, w.Code)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package clusterobject
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/phrase"
+	"github.com/zedkube/zedkube/types"
+)
+
+type facts struct {
+	now time.Time // wall clock, UTC
+
+	membership  types.ClusterMembership
+	known       bool // membership is known
+	cluster     types.EdgeNodeClusterStatus
+	info        types.EdgeNodeInfo
+	kubeInit    types.KubeInitStatus
+	hasKubeInit bool
+	update      types.KubeClusterUpdateStatus
+	k3s         types.K3sVersionStatus
+	override    types.K3sOverrideStatus
+	conditions  types.KubeNodeConditions
+	asked       bool // an operator asks that this node leave
+	progress    types.NodeDrainProgress
+	journal     types.NodeDrainJournal
+	peers       types.ClusterPeers
+	without     types.WithoutCluster
+
+	nodes   map[string]types.Node
+	own     types.Node
+	seen    bool // own is there
+	api     types.APIStatus
+	watched bool   // api is known
+	cdi     string // its version, "" for unknown
+	dialled dialled
+	version string // of zedkube
+
+	published types.ClusterObject
+	said      types.ClusterObjectStatus // the conditions that were judged so far
+}
+
+// listed reports that nodes are what they are now.
+func (f facts) listed() bool { return f.watched && f.api.Answers() && f.api.Synced }
+
+// silent reports that the API server does not answer.
+func (f facts) silent() bool { return f.watched && !f.api.Answers() }
+
+// decide makes the object. What cannot be seen now stays as it was last seen.
+func decide(f facts) types.ClusterObject {
+	o := types.ClusterObject{
+		APIVersion: types.ClusterAPIVersion, Kind: types.ClusterKind,
+		Metadata: types.ClusterMetadata{Name: f.info.NodeName()}, Spec: spec(f), Status: f.published.Status,
+	}
+	if c := f.membership.Config; f.membership.Belongs() && c != nil {
+		o.Metadata = types.ClusterMetadata{Name: cmp.Or(c.ClusterName, o.Metadata.Name), UID: c.ClusterID.UUID.String()}
+	}
+	s := &o.Status
+	n := f.conditions
+	s.KubernetesVersion = cmp.Or(n.Kubernetes, s.KubernetesVersion)
+	kubelet := ""
+	if f.seen {
+		kubelet = f.own.KubeletVersion
+	}
+	s.Components = types.ClusterComponents{
+		Kubelet: cmp.Or(kubelet, f.k3s.Running, s.Components.Kubelet), KubeVirt: n.KubeVirt, Longhorn: n.Longhorn, CNI: n.CNI,
+		CDI: cmp.Or(f.cdi, s.Components.CDI), Zedkube: f.version,
+	}
+	s.Conditions = judged(f)
+	s.AtStake = nil
+	phase, why := phaseOf(f, *s)
+	if phase == types.ClusterLeaving {
+		s.AtStake = atStake(f)
+	}
+	if s.Phase != phase || s.Since.IsZero() {
+		s.Phase, s.Since = phase, f.now
+	}
+	s.Description = why
+	return o
+}
+
+// spec is what is declared.
+func spec(f facts) types.ClusterSpec {
+	s := types.ClusterSpec{Version: short(f.k3s.Wanted), ClusterType: "k3s", Leave: f.asked, APIServer: types.ClusterAPIServer{CertSANs: f.override.CertSANs}}
+	c := f.membership.Config
+	if !f.membership.Belongs() || c == nil {
+		return s
+	}
+	s.Role, s.Storage = "server", c.ClusterType.String()
+	switch {
+	case c.BootstrapNode:
+		s.Role = "bootstrap"
+	case c.IsWorkerNode:
+		s.Role = "worker"
+	}
+	s.Networking.Interface = c.ClusterInterface
+	if c.ClusterIPPrefix != nil {
+		s.Networking.Address = c.ClusterIPPrefix.String()
+	}
+	if len(c.JoinServerIP) > 0 {
+		s.Networking.JoinServer = c.JoinServerIP.String()
+	}
+	for _, lb := range c.LBInterfaces[:min(len(c.LBInterfaces), maxRanges)] {
+		s.Networking.LoadBalancers = append(s.Networking.LoadBalancers, types.ClusterLBRange{Interface: lb.Interface, Prefix: lb.IPPrefix})
+	}
+	return s
+}
+
+func isServer(n types.Node) bool { return n.ControlPlane || n.Master || n.Etcd }
+
+// phaseOf is where the cluster stands, and why.
+func phaseOf(f facts, s types.ClusterObjectStatus) (types.ClusterPhase, string) {
+	member, joined := f.membership.Belongs(), s.Of(types.ClusterJoined)
+	container := s.Of(types.KubeContainerReady)
+	failed := container.Reason == reasonError
+	never := s.KubernetesVersion == "" && s.Components.Kubelet == "" // has a cluster been seen here
+	switch m := f.kubeInit.Membership; {
+	case f.membership.State == types.MembershipLeaving:
+		return types.ClusterLeaving, because("This node is leaving its cluster", f.membership.Reason)
+	case !member && (m == types.KubeMembershipLeaving || m == types.KubeMembershipRestoring):
+		return types.ClusterLeaving, "The kube container makes this device a single node again. " + container.Message
+	case member && joined.Status != types.ConditionTrue && f.cluster.Error.Error != "":
+		return types.ClusterFailed, because("This node cannot join", f.cluster.Error.Error)
+	case failed && (f.silent() || member && joined.Status != types.ConditionTrue):
+		return types.ClusterFailed, container.Message
+	case member && joined.Status != types.ConditionTrue:
+		return types.ClusterProvisioning, firstNotTrue(s, types.ClusterDeclared, types.ClusterAddressReady, types.ClusterPeersReachable, types.ClusterJoined)
+	case never && !f.hasKubeInit:
+		return types.ClusterNotInitialized, s.Of(types.ControlPlaneReady).Message
+	case never, f.hasKubeInit && !f.kubeInit.AllComponentsInitialized:
+		return types.ClusterProvisioning, cmp.Or(container.Message, s.Of(types.ControlPlaneReady).Message)
+	}
+	if why := upgrading(f); why != "" {
+		return types.ClusterUpgrading, why
+	}
+	if why := firstNotTrue(s, types.ControlPlaneReady, types.NodeReady, types.ClusterReady, types.ComponentsUpdated, types.KubeContainerReady); why != "" {
+		return types.ClusterDegraded, why
+	}
+	if declared := s.Of(types.ClusterDeclared); member && declared.Status != types.ConditionTrue {
+		return types.ClusterDegraded, declared.Message
+	}
+	return types.ClusterProvisioned, s.Of(types.ClusterReady).Message
+}
+
+// upgrading says what is being updated, "" for nothing.
+func upgrading(f facts) string {
+	if f.updating() {
+		return updateMessage(f)
+	}
+	if v := f.k3s; v.Version != "" && v.Running != "" && v.Version != v.Running {
+		return fmt.Sprintf("k3s of this node changes from %s to %s.", short(v.Running), short(v.Version))
+	}
+	return ""
+}
+
+// firstNotTrue is the message of the first of these conditions that is False, or of the
+// first that is Unknown; "" for none.
+func firstNotTrue(s types.ClusterObjectStatus, all ...types.ClusterConditionType) string {
+	for _, status := range []types.ConditionStatus{types.ConditionFalse, types.ConditionUnknown} {
+		for _, t := range all {
+			if c := s.Of(t); c.Status == status {
+				return c.Message
+			}
+		}
+	}
+	return ""
+}
+
+// atStake is what the leave may take along: of what the drain looked at, or of what this
+// node remembers where it has not looked yet.
+func atStake(f facts) *types.ClusterAtStake {
+	m := f.membership
+	a := &types.ClusterAtStake{ByOperator: m.ByOperator, Volumes: []types.ClusterVolume{}, WithoutCluster: sentence(f.without.Reason)}
+	if f.progress.Phase != "" {
+		a.Drain = string(f.progress.Phase) + ": " + sentence(f.progress.Reason)
+	}
+	if m.Consent != nil {
+		a.ConsentGiven, a.EndsCluster = m.Consent.Given, m.Consent.Ends
+	}
+	if f.listed() && f.seen {
+		ends, _ := types.LastOf(slices.Collect(maps.Values(f.nodes)), f.own.Name)
+		a.EndsCluster = a.EndsCluster || ends
+	}
+	var volumes []types.LeaveVolume
+	switch look, config := f.journal.Look, m.Config; {
+	case look != nil:
+		volumes, a.OmittedVolumes, a.VolumesAsOf = look.Volumes, look.Omitted, look.At
+	case config != nil && f.peers.Cluster == config.ClusterID.UUID && !f.peers.VolumesAt.IsZero():
+		volumes, a.OmittedVolumes, a.VolumesAsOf = f.peers.Volumes, f.peers.Omitted, f.peers.VolumesAt
+	}
+	a.OmittedVolumes += max(0, len(volumes)-maxVolumes)
+	for _, v := range volumes[:min(len(volumes), maxVolumes)] {
+		a.Volumes = append(a.Volumes, types.ClusterVolume(v))
+	}
+	return a
+}
+
+// A topic's value has at most 64 KiB, base64 included, which bounds what is shown.
+const (
+	maxText    = 300 // bytes of a text from outside
+	maxVolumes = 50
+	maxRanges  = 20
+)
+
+// short is a text from outside, no longer than a sentence.
+func short(text string) string {
+	return phrase.Cut(strings.TrimRight(strings.ToValidUTF8(text, "?"), ". \n"), maxText)
+}
+
+// sentence is short with its full stop; "" for nothing.
+func sentence(text string) string {
+	if text = short(text); text == "" {
+		return ""
+	}
+	return text + "."
+}
+
+// because is a statement with its reason, as far as there is one.
+func because(what, reason string) string {
+	if reason = sentence(reason); reason != "" {
+		return what + ": " + reason
+	}
+	return what + "."
+}
