@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/zedkube/zedkube/pkg/operate/kubeconfigs"
 	"github.com/zedkube/zedkube/pkg/operate/page"
 	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
@@ -29,7 +30,8 @@ type object = map[string]any
 // document makes the OpenAPI document from the types, with their comments as descriptions.
 func document(t *testing.T) object {
 	t.Helper()
-	g := generator{schemas: object{}, comments: comments(t, "../../../types", ".", "../page")}
+	g := generator{schemas: object{}, comments: comments(t, "../../../types", ".", "../page", "../kubeconfigs")}
+	asked := g.of(reflect.TypeFor[kubeconfigs.Request]())
 	cluster, failed, audit := g.of(reflect.TypeFor[types.ClusterObject]()), g.of(reflect.TypeFor[Failure]()), g.of(reflect.TypeFor[page.Trail]())
 	content := func(schema object) object { return object{"application/json": object{"schema": schema}} }
 	answers := func(schema object, about map[string]string) object {
@@ -89,6 +91,15 @@ func document(t *testing.T) object {
 					query("component", "Components, separated by commas."), query("by", "Requesters, separated by commas."), query("target", "A part of the target."), query("failed", "1: only what failed."),
 				},
 				"responses": object{"200": trail, "400": plain("A filter is not valid."), "500": plain("The audit trail cannot be read.")},
+			}},
+			kubeconfigs.Path: object{"post": object{
+				"operationId": "issueKubeconfig", "summary": "Issue a kubeconfig that expires and can be revoked, as zedkube kubeconfig does.",
+				"requestBody": object{"required": true, "content": object{"application/json": object{"schema": asked}}},
+				"responses": object{
+					"201": object{"description": "The kubeconfig.", "content": object{"application/yaml": object{"schema": text}}},
+					"400": plain("The body is not such a request."), "409": plain("There are too many that have not expired."),
+					"500": plain("It could not be issued."), "503": plain("The API server does not answer, or another one is being issued."),
+				},
 			}},
 			OpenAPIPath: object{"get": object{"operationId": "getOpenAPI", "summary": "This document.", "responses": object{
 				"200": object{"description": "The document.", "content": content(object{"type": "object"})},

@@ -135,13 +135,13 @@ func TestOnlyRootIsAnsweredOnTheSocket(t *testing.T) {
 	}
 }
 
-func TestABodyIsReadOnTheSocketOfAPUTAndAPATCHAlone(t *testing.T) {
+func TestABodyIsReadOnTheSocketOfAPUTAPOSTAndAPATCHAlone(t *testing.T) {
 	c := component(t)
 	c.Routes["/object"] = Route{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }),
-		Methods: []string{http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete},
+		Methods: []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete},
 	}
-	for method, want := range map[string]int{http.MethodGet: 400, http.MethodPut: 200, http.MethodPatch: 200, http.MethodDelete: 400} {
+	for method, want := range map[string]int{http.MethodGet: 400, http.MethodPut: 200, http.MethodPost: 200, http.MethodPatch: 200, http.MethodDelete: 400} {
 		if got, answer, _ := over(c, &peer.Peer{}, method, "/object", "{}"); got != want || want == 200 && answer != "{}" {
 			t.Errorf("%s: %d %q", method, got, answer)
 		}
