@@ -293,6 +293,7 @@ const (
 	SettingSnapshotCron    = "storage.longhorn.snapshot.cron"            // "" for no snapshots
 	SettingConfigInterval  = "timer.config.interval"                     // seconds
 	SettingK3sVersion      = "k3s.version"                               // "" for the kube container's own
+	SettingK3sConsent      = "k3s.consent"                               // commit, each or none
 	SettingK3sOverride     = "k3s.config.override"                       // base64 of a k3s configuration file
 	SettingDescheduleOn    = "kubernetes.vmi.deschedule.events"          // comma-separated; "boot"
 	SettingDefaultLogLevel = "debug.default.loglevel"                    // logrus level
@@ -302,7 +303,7 @@ const (
 // SettingKeys are the settings zedkube reads.
 var SettingKeys = []string{
 	SettingDrainTimeout, SettingDrainSkipAPI, SettingDrainAllNodes, SettingNodeDrainPolicy, SettingDiskReserved, SettingSnapshotCron,
-	SettingConfigInterval, SettingK3sVersion, SettingK3sOverride, SettingDescheduleOn, SettingDefaultLogLevel, SettingAgentLogLevel,
+	SettingConfigInterval, SettingK3sVersion, SettingK3sConsent, SettingK3sOverride, SettingDescheduleOn, SettingDefaultLogLevel, SettingAgentLogLevel,
 }
 
 // Duration is the integer setting key in units, or def where it is missing,

@@ -3,7 +3,6 @@ package types
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -200,29 +199,11 @@ func comparePre(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// CheckK3sStep says why a cluster's node must not go from one version of k3s to
-// another, nil where it may: no downgrade, no other major version, no minor
-// version skipped (Kubernetes' version skew policy). From "", which is not
-// known, no step can be judged.
+// CheckK3sStep says why a node must not go from one version of k3s to another, nil
+// where it may as far as the versions alone say.
 func CheckK3sStep(from, to string) error {
-	next, err := ParseK3sVersion(to)
-	if err != nil {
-		return err
-	}
-	old, err := ParseK3sVersion(from)
-	switch {
-	case from == "":
-		return errors.New("which version runs here now is unknown")
-	case err != nil:
-		return fmt.Errorf("version %q, which runs here now, cannot be compared: %w", from, err)
-	case next.Major != old.Major:
-		return fmt.Errorf("%s is another major version than %s", to, from)
-	case next.compare(old) < 0:
-		return fmt.Errorf("%s is older than %s: k3s cannot be downgraded", to, from)
-	case next.Minor > old.Minor+1:
-		return fmt.Errorf("%s to %s skips minor versions: update to v%d.%d first", from, to, old.Major, old.Minor+1)
-	}
-	return nil
+	_, _, err := JudgeK3sStep(from, to)
+	return err
 }
 
 // VmiDescheduleEvents says when virtual machines go back to their designated

@@ -44,6 +44,8 @@ type Node struct {
 	Witness      *Witness      // what its zedkube sees of nodes that are not Ready; nil where it has nothing to say
 	Designated   *Designations // of which applications it is the designated node; nil where its zedkube says nothing
 
+	K3s *K3sStamp // what its zedkube says of k3s; nil where it says nothing
+
 	CordonKept bool            // annotation: an operator keeps the cordon of a drain
 	TaintedAt  time.Time       // when the taint of unschedulable nodes was added; zero for unknown
 	EtcdVoter  ConditionStatus // condition EtcdIsVoter

@@ -238,6 +238,9 @@ const TaskMembers = "members"
 // TaskK3s is the DrainLock.Task of a node that restarts its k3s.
 const TaskK3s = "k3s"
 
+// TaskK3sChange is the DrainLock.Task of a node that changes the version of its k3s.
+const TaskK3sChange = "k3s-version"
+
 // DrainConditions are the Node conditions of KEP-5683.
 type DrainConditions struct {
 	InProgress bool

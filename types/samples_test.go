@@ -55,6 +55,8 @@ var topics = []topic{
 	{value: &K3sVersionStatus{}},
 	{value: &K3sOverrideStatus{}},
 	{value: &K3sReleaseRequest{}},
+	{value: &KubeLifecycle{}},
+	{value: &KubeLifecycleJournal{}},
 	{value: &ClusterMembers{}},
 	{value: &KnownNode{}},
 	{value: &ClusterMembersJournal{}},

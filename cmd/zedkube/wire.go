@@ -21,6 +21,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cluster/clustertoken"
 	"github.com/zedkube/zedkube/pkg/cluster/k3scerts"
 	"github.com/zedkube/zedkube/pkg/cluster/k3sconfig"
+	"github.com/zedkube/zedkube/pkg/cluster/k3supdate"
 	"github.com/zedkube/zedkube/pkg/cluster/leader"
 	"github.com/zedkube/zedkube/pkg/cluster/members"
 	"github.com/zedkube/zedkube/pkg/cluster/membership"
@@ -123,6 +124,8 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	kubeConfig := pubsub.NewPublication[types.KubeConfig](bus, device.Self, pubsub.Persistent())
 	k3sVersion := pubsub.NewPublication[types.K3sVersionStatus](bus, device.Self)
 	k3sCerts := pubsub.NewPublication[types.K3sCertificates](bus, device.Self, pubsub.Persistent())
+	lifecycle := pubsub.NewPublication[types.KubeLifecycle](bus, device.Self)
+	lifecycleJournal := pubsub.NewPublication[types.KubeLifecycleJournal](bus, device.Self, pubsub.Persistent())
 	k3sOverride := pubsub.NewPublication[types.K3sOverrideStatus](bus, device.Self)
 	cipherBlocks := pubsub.NewPublication[types.CipherBlockStatus](bus, device.Self)
 	cipherMetrics := pubsub.NewPublication[types.CipherMetrics](bus, device.Self)
@@ -135,7 +138,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "peers": {}, "clustertoken": {}, "k3sconfig": {},
 		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
-		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {}, "kubeconfigs": {}, "k3scerts": {}, "clusterobject": {},
+		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {}, "kubeconfigs": {}, "k3scerts": {}, "clusterobject": {}, "k3supdate": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
@@ -156,6 +159,10 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		Allocations: &pubsub.Table[types.NetworkAllocations]{}, DNSServer: &pubsub.Table[types.DNSServer]{}, DNSRollout: &pubsub.Table[types.DNSRollout]{},
 		Issued: &pubsub.Table[types.IssuedKubeconfig]{},
 	})
+
+	k3s := k3sprocess.K3s{
+		PID: p.In(k3sprocess.DefaultPID), Proc: p.Proc, Socket: p.In(k3sprocess.DefaultSocket), Marker: p.In(k3sprocess.DefaultMarker),
+	}
 
 	// What the reports share.
 	sections, former := &pubsub.Table[types.ReportSection]{}, device.FormerReports(p)
@@ -260,7 +267,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"k3sconfig": &k3sconfig.Component{
 			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
-			Settings: settings, Release: k3sRelease, Membership: memberOf, Info: info, Nodes: kube.Nodes, BootID: p.Boot,
+			Settings: settings, Lifecycle: lifecycle, Membership: memberOf, Info: info, Nodes: kube.Nodes, BootID: p.Boot,
 			OverrideFile: p.In(k3sconfig.DefaultOverrideFile), Binary: p.In(k3sconfig.DefaultBinary),
 			PID: p.In(k3sprocess.DefaultPID), Proc: p.Proc, Operations: record,
 			KubeConfig: kubeConfig, Status: k3sVersion, Override: k3sOverride,
@@ -270,6 +277,15 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Dirs: []string{p.In(k3scerts.DefaultDir), p.In(k3scerts.OtherDir)}, Dial: (&net.Dialer{}).DialContext,
 			Info: info, Status: clusterStatus, Agent: zedagent, Nodes: kube.Nodes, Clocks: kube.Clocks,
 			Certificates: k3sCerts,
+		},
+		"k3supdate": &k3supdate.Component{
+			Log: as("k3supdate"), Pulse: pulses["k3supdate"],
+			Version: k3sVersion, Settings: settings, Release: k3sRelease, Info: info, Cluster: clusterStatus, Membership: memberOf,
+			Nodes: kube.Nodes, AppPods: kube.AppPods, Leases: kube.Leases, API: kube.API,
+			DeviceOp: deviceOp, Update: update, Operator: drainRequest, Drain: drainProgress, Parts: updateStatus, Conditions: nodeConditions,
+			Kube: kube, K3s: k3s, Operations: record, HoldFile: p.In(k3supdate.DefaultHoldFile),
+			JournalFile: p.PersistentFile(device.Self, "KubeLifecycleJournal"), BootID: p.Boot, Uptime: device.Uptime,
+			Lifecycle: lifecycle, Journal: lifecycleJournal,
 		},
 		"statusserver": joins,
 
@@ -297,9 +313,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Leases: kube.Leases, Tables: kube.Tables, API: kube.API,
 			DeviceOp: deviceOp, Update: update, Operator: drainRequest, Drain: drainProgress, Membership: memberOf,
 			Parts: reported, Version: k3sVersion,
-			K3s: k3sprocess.K3s{
-				PID: p.In(k3sprocess.DefaultPID), Proc: p.Proc, Socket: p.In(k3sprocess.DefaultSocket), Marker: p.In(k3sprocess.DefaultMarker),
-			},
+			K3s:     k3s,
 			Devices: p.In(mounts.DefaultDevices), File: p.PersistentFile(device.Self, "MountRecovery"), BootID: p.Boot, Uptime: device.Uptime,
 			Kube: kube, Operations: record, Recovery: mountRecovery,
 		},

@@ -18,6 +18,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cluster/clustertoken"
 	"github.com/zedkube/zedkube/pkg/cluster/k3scerts"
 	"github.com/zedkube/zedkube/pkg/cluster/k3sconfig"
+	"github.com/zedkube/zedkube/pkg/cluster/k3supdate"
 	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/workload/applogs"
@@ -141,6 +142,7 @@ func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
 			c["localserver"].(*localserver.Component).Socket, c["localserver"].(*localserver.Component).TokenFile,
 			volumes.Devices, volumes.File, supervised.PID, supervised.Proc, supervised.Socket, supervised.Marker,
 			c["podnetworks"].(*podnetworks.Component).Dir,
+			c["k3supdate"].(*k3supdate.Component).HoldFile, c["k3supdate"].(*k3supdate.Component).JournalFile,
 		}, c["k3scerts"].(*k3scerts.Component).Dirs)
 		for i, want := range []string{
 			"/run", "/persist/status", "/tmp/force-NodeDrainStatus-global.json", "/persist/kube-status/force-NodeDrainStatus-global.json",
@@ -153,6 +155,7 @@ func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
 			"/sys", "/run/zedkube.touch", "/run/zedkube/zedkube.sock", "/run/zedkube/page-token.json",
 			"/dev/longhorn", "/persist/status/zedkube/MountRecovery/global.json", "/run/k3s.pid", "/proc", "/run/k3s-supervisor.sock", "/run/kube/k3s-start",
 			"/run/zedkube/kubeapp-net",
+			"/persist/zedkube/k3s-hold", "/persist/status/zedkube/KubeLifecycleJournal/global.json",
 			"/persist/vault/kube/rancher/k3s", "/var/lib/rancher/k3s",
 		} {
 			if got[i] != root+want {

@@ -79,6 +79,18 @@ func (c *Client) Designate(ctx context.Context, node string, d types.Designation
 	return c.annotate(ctx, "set designations of", node, asApps, DesignatedAnnotation, text)
 }
 
+// K3sAnnotation is in docs/wire.md, "Nodes".
+const K3sAnnotation = "zedkube.github.io/k3s"
+
+// StampK3s writes on the node what its zedkube says of k3s.
+func (c *Client) StampK3s(ctx context.Context, node string, stamp types.K3sStamp) error {
+	text, err := access.Annotation(stamp)
+	if err != nil {
+		return fmt.Errorf("stamp k3s on node %s: %w", node, err)
+	}
+	return c.annotate(ctx, "stamp k3s on", node, asAgent, K3sAnnotation, text)
+}
+
 const (
 	eventSource = "zedkube"
 	// eventText bounds the message: more is not accepted.

@@ -70,6 +70,9 @@ func NodeOf(n *corev1.Node) types.Node {
 	row.OutOfService, row.Fence = fenceOf(n)
 	row.Witness = witnessOf(n)
 	row.Designated = designatedOf(n)
+	if stamp, ok := access.Annotated[types.K3sStamp](n.Annotations, K3sAnnotation); ok {
+		row.K3s = &stamp
+	}
 	row.Writers = writersOf(n)
 	row.CNI = cniOf(n)
 	for _, c := range n.Status.Conditions {

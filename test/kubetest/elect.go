@@ -198,6 +198,14 @@ func (c *Cluster) Designate(ctx context.Context, node string, d types.Designatio
 	})
 }
 
+// StampK3s writes what a node says of its k3s. Verb stamp k3s.
+func (c *Cluster) StampK3s(ctx context.Context, node string, stamp types.K3sStamp) error {
+	return c.edit(ctx, "stamp k3s", node, func(n *types.Node) error {
+		n.K3s = &stamp
+		return nil
+	})
+}
+
 // SetRunningPods is what runs on the node from now on, whatever the tables say.
 func (c *Cluster) SetRunningPods(node string, pods ...types.PodRef) {
 	c.world.Lock()

@@ -31,9 +31,9 @@ func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 	return out.Flag(&cobra.Command{
 		Use:   "release VERSION",
 		Short: "Let this node install the version of k3s in the setting k3s.version",
-		Long: "Let this node install the version of k3s in the setting k3s.version. In a cluster a changed setting is\n" +
-			"held back, because the kube container of every node would stop k3s at the same time. Release one node after the other,\n" +
-			"servers first, and each only when the one before is Ready with the new version: zedkube nodes\n" +
+		Long: "Let this node install the version of k3s in the setting k3s.version, although it is not its turn or zedkube does\n" +
+			"not know all that it should. One node changes at a time, under the drain lock; quorum, the clock and the certificates\n" +
+			"have to be in order all the same. What it waits for: zedkube topics zedkube/KubeLifecycle\n" +
 			"The release lasts until the node reboots. A downgrade or a skipped minor version is refused.\n\n" + k3sExitCodes,
 		Args: terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -59,7 +59,7 @@ func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) er
 	if err := device.AskAgent(p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: version}); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Version %s is released on this node. The kube container stops k3s to install it.\n", terminal.Clean(version))
-	fmt.Fprint(out, "To watch it: zedkube nodes --watch\nRelease the next node when this one is Ready and its version has changed.\n")
+	fmt.Fprintf(out, "Version %s is released on this node. k3s changes to it under the drain lock.\n", terminal.Clean(version))
+	fmt.Fprint(out, "To watch it: zedkube topics zedkube/KubeLifecycle --watch\n")
 	return nil
 }

@@ -20,7 +20,7 @@ type facts struct {
 	settings  types.ConfigItemValueMap
 	published types.KubeConfig // by a former run too; its zero value while there is none
 	status    types.K3sVersionStatus
-	release   types.K3sReleaseRequest
+	lifecycle *types.KubeLifecycle // nil while nothing is decided
 	node      node
 	file      keptfile.State
 
@@ -69,7 +69,7 @@ func decide(f facts) action {
 	if f.node.known && (f.heard || config != f.published) {
 		a.publish = &config
 	}
-	if f.node.known && (f.heard || f.node.member) {
+	if f.node.known && (f.heard || f.status != (types.K3sVersionStatus{})) {
 		a.status = &status
 	}
 	switch due := f.file.Due(want, f.now, period); {

@@ -71,7 +71,14 @@ func TestWhatTheKubeContainerIsTold(t *testing.T) {
 			t.Errorf("%s: nothing is published", name)
 			continue
 		}
-		if d := cmp.Diff(row.want, *a.publish); d != "" {
+		got := *a.publish
+		if got.K3sVersion != old.K3sVersion {
+			t.Errorf("%s: %s is passed on", name, got.K3sVersion)
+		}
+		if !strings.Contains(row.refused, types.SettingK3sVersion) {
+			got.K3sVersion = a.status.Wanted // what the setting asks for
+		}
+		if d := cmp.Diff(row.want, got); d != "" {
 			t.Errorf("%s: want -, got +\n%s", name, d)
 		}
 		if a.refused != row.refused {

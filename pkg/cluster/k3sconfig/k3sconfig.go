@@ -1,8 +1,8 @@
 // Package k3sconfig hands the kube container what the device's settings say of
 // k3s: its version, when machines go home, and a configuration of the user's own.
-// In a cluster the version stays at what runs until an operator releases another.
+// The version stays at what runs until KubeLifecycle releases another.
 //
-//	reads:  ConfigItemValueMap, ClusterMembership, EdgeNodeInfo, nodes, K3sReleaseRequest, the k3s binary
+//	reads:  ConfigItemValueMap, ClusterMembership, EdgeNodeInfo, nodes, KubeLifecycle, the k3s binary
 //	writes: KubeConfig, K3sVersionStatus, K3sOverrideStatus
 //	acts:   keeps the override file
 package k3sconfig
@@ -37,7 +37,7 @@ type Component struct {
 	Log          logrus.FieldLogger
 	Pulse        *loop.Pulse
 	Settings     pubsub.Reader[types.ConfigItemValueMap]
-	Release      pubsub.Reader[types.K3sReleaseRequest]
+	Lifecycle    pubsub.Reader[types.KubeLifecycle]
 	Membership   pubsub.Reader[types.ClusterMembership]
 	Info         pubsub.Reader[types.EdgeNodeInfo]
 	Nodes        pubsub.Reader[types.Node]
@@ -66,7 +66,7 @@ type Component struct {
 // ended, or when the disk does not let it end.
 func (c *Component) Run(ctx context.Context) {
 	defer c.closeFile()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Settings, c.Release, c.Membership, c.Info, &c.file, &c.looking, &c.reading)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Settings, c.Lifecycle, c.Membership, c.Info, &c.file, &c.looking, &c.reading)
 }
 
 // Step looks, decides and acts once.
@@ -81,7 +81,9 @@ func (c *Component) look(ctx context.Context) facts {
 	f.settings, f.heard = c.Settings.Get(types.Global)
 	f.published, _ = c.KubeConfig.Get(types.Global)
 	f.status, _ = c.Status.Get(types.Global)
-	f.release, _ = c.Release.Get(types.Global)
+	if lifecycle, decided := c.Lifecycle.Get(types.Global); decided {
+		f.lifecycle = &lifecycle
+	}
 	f.node = c.lookNode(ctx, f.now)
 	if item := f.settings.GlobalSettings[types.SettingK3sOverride]; !c.override.read || item != c.override.setting {
 		c.override = readOverride(f.settings) // once for each setting: it is parsed
@@ -108,11 +110,10 @@ func (c *Component) lookFormer(ctx context.Context, f facts) override {
 // lookNode is what is known of the k3s that runs here. The Node of a former boot
 // tells the version of before.
 func (c *Component) lookNode(ctx context.Context, now time.Time) (n node) {
-	m, known := c.Membership.Get(types.Global)
-	n.known, n.member = known, m.Belongs()
+	_, n.known = c.Membership.Get(types.Global)
 	info, named := c.Info.Get(types.Global)
 	own, seen := types.OwnNode(c.Nodes.All(), info)
-	if !n.member || !named || !seen || c.BootID == "" || own.BootID != c.BootID {
+	if !named || !seen || c.BootID == "" || own.BootID != c.BootID {
 		return n
 	}
 	if _, err := types.ParseK3sVersion(own.KubeletVersion); err != nil {
@@ -164,19 +165,20 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	return errors.Join(append(errs, c.file.Err(), loop.After(a.again))...)
 }
 
-// tell publishes at which version this node is kept. That a change is held, or
+// tell publishes at which version this node is kept. That a change is held, or a version
 // released, is recorded.
 func (c *Component) tell(ctx context.Context, s types.K3sVersionStatus) error {
 	old, _ := c.Status.Get(types.Global)
+	l, _ := c.Lifecycle.Get(types.Global)
 	if err := c.Status.Publish(types.Global, s); err != nil {
 		return fmt.Errorf("publish version of k3s: %w", err)
 	}
 	switch {
-	case s.Held && (!old.Held || s.Why != old.Why):
+	case s.Held && (!old.Held || s.Wanted != old.Wanted):
 		c.Log.WithFields(logrus.Fields{"k3s_version": s.Version, "wanted": s.Wanted}).Warn("version of k3s is held: " + s.Why)
 		types.Did(types.Because(ctx, types.SettingK3sVersion, s.Why), c.Operations, "hold k3s version", "version/"+shortened(s.Wanted), nil)
-	case old.Held && !s.Held && s.Version == s.Wanted && old.Version != s.Version:
-		types.Did(types.Because(ctx, "OPERATOR", "zedkube k3s release "+s.Wanted), c.Operations, "release k3s version", "version/"+s.Wanted, nil)
+	case l.Released != "" && l.Released == s.Version && s.Version != old.Version:
+		types.Did(types.Because(ctx, types.SettingK3sVersion, l.Reason), c.Operations, "release k3s version", "version/"+s.Version, nil)
 	}
 	return nil
 }

@@ -15,43 +15,50 @@ import (
 
 const runs = "v1.34.2+k3s1"
 
-func TestTheVersionOfAMemberStaysUntilItIsReleased(t *testing.T) {
-	member := node{known: true, member: true, running: runs, onDisk: true}
-	unseen, swapped := node{known: true, member: true}, node{known: true, member: true, running: runs}
-	released := func(v string) types.K3sReleaseRequest { return types.K3sReleaseRequest{Version: v} }
+func TestTheVersionStaysUntilAnotherOneIsReleased(t *testing.T) {
+	const next = "v1.34.3+k3s1"
+	seen := node{known: true, running: runs, onDisk: true}
+	unseen, swapped := node{known: true}, node{known: true, running: runs}
+	waits := func(released string) *types.KubeLifecycle {
+		return &types.KubeLifecycle{Phase: types.LifecycleWaits, Wanted: next, Released: released, Reason: "It is not its turn."}
+	}
+	refuses := &types.KubeLifecycle{Phase: types.LifecycleRefused, Wanted: "v1.40.0+k3s1", Reason: "It skips minor versions."}
 	for name, row := range map[string]struct {
 		node      node
 		published string
 		setting   string
-		release   types.K3sReleaseRequest
+		lifecycle *types.KubeLifecycle
 		want      string
 		held      string // in Why; "" where nothing is held
+		refused   string
 	}{
-		"no setting keeps what runs":                            {node: member, want: runs},
-		"a setting that was removed keeps what runs":            {node: member, published: runs, want: runs},
-		"the version that runs is not held":                     {node: member, setting: runs, want: runs},
-		"the next patch is held":                                {node: member, setting: "v1.34.3+k3s1", want: runs, held: "zedkube k3s release v1.34.3+k3s1"},
-		"the next minor version is held":                        {node: member, setting: "v1.35.0+k3s1", want: runs, held: "zedkube k3s release v1.35.0+k3s1"},
-		"a released one is passed on":                           {node: member, setting: "v1.35.0+k3s1", release: released("v1.35.0+k3s1"), want: "v1.35.0+k3s1"},
-		"until it runs":                                         {node: swapped, published: "v1.35.0+k3s1", setting: "v1.35.0+k3s1", release: released("v1.35.0+k3s1"), want: "v1.35.0+k3s1"},
-		"the release of another one does not count":             {node: member, setting: "v1.35.0+k3s1", release: released("v1.34.3+k3s1"), want: runs, held: "zedkube k3s release"},
-		"a release without a setting does not count":            {node: member, release: released("v1.35.0+k3s1"), want: runs},
-		"a skipped minor version is refused":                    {node: member, setting: "v1.40.0+k3s1", release: released("v1.40.0+k3s1"), want: runs, held: "skips minor versions: update to v1.35 first"},
-		"a downgrade is refused":                                {node: member, setting: "v1.20.0+k3s1", release: released("v1.20.0+k3s1"), want: runs, held: "k3s cannot be downgraded"},
-		"the name of a channel is refused":                      {node: member, setting: "latest", release: released("latest"), want: runs, held: "it is not a version"},
-		"a binary of another version keeps what was told":       {node: swapped, published: "v1.34.1+k3s1", want: "v1.34.1+k3s1"},
-		"a Node of a former boot keeps what was told":           {node: unseen, published: runs, want: runs},
-		"and a change is held against that":                     {node: unseen, published: runs, setting: "v1.35.0+k3s1", want: runs, held: "zedkube k3s release"},
-		"where nothing is known nothing is passed on":           {node: unseen, setting: "v1.35.0+k3s1", want: "", held: "which version runs"},
-		"outside of a cluster the setting is passed on at once": {node: node{known: true}, published: runs, setting: "v1.35.0+k3s1", want: "v1.35.0+k3s1"},
-		"no version is refused there as well":                   {node: node{known: true}, published: runs, setting: "latest", want: runs},
+		"no setting keeps what runs":                        {node: seen, lifecycle: waits(""), want: runs},
+		"a setting that was removed keeps what runs":        {node: seen, published: runs, lifecycle: waits(""), want: runs},
+		"the version that runs is not held":                 {node: seen, published: runs, setting: runs, want: runs},
+		"another one is held":                               {node: seen, published: runs, setting: next, lifecycle: waits(""), want: runs, held: "It is not its turn."},
+		"before anything is decided as well":                {node: seen, published: runs, setting: next, want: runs, held: "not decided yet"},
+		"and after a decision on another one":               {node: seen, published: runs, setting: "v1.34.9+k3s1", lifecycle: waits(""), want: runs, held: "not decided yet"},
+		"a released one is passed on":                       {node: seen, published: runs, setting: next, lifecycle: waits(next), want: next},
+		"until it runs":                                     {node: swapped, published: next, setting: next, lifecycle: waits(next), want: next},
+		"the one before is passed on where it is released":  {node: swapped, published: next, setting: next, lifecycle: waits(runs), want: runs, held: "It is not its turn."},
+		"a release stands although the setting is gone":     {node: seen, published: runs, lifecycle: waits(next), want: next},
+		"a refused one is held":                             {node: seen, published: runs, setting: "v1.40.0+k3s1", lifecycle: refuses, want: runs, held: "skips minor", refused: "skips minor"},
+		"the name of a channel is refused":                  {node: seen, published: runs, setting: "latest", lifecycle: waits(""), want: runs, held: "it is not a version", refused: "it is not a version"},
+		"a binary of another version keeps what was told":   {node: swapped, published: "v1.34.1+k3s1", lifecycle: waits(""), want: "v1.34.1+k3s1"},
+		"a Node of a former boot keeps what was told":       {node: unseen, published: runs, lifecycle: waits(""), want: runs},
+		"what runs is told first":                           {node: seen, want: runs},
+		"while a change may be under way nothing is pinned": {node: seen, published: next, want: next},
+		"where nothing is known nothing is passed on":       {node: unseen, setting: next, lifecycle: waits(""), want: "", held: "It is not its turn."},
 	} {
-		a := decide(facts{now: now, heard: true, settings: settings(row.setting, "", ""), published: kube(row.published, false), node: row.node, release: row.release})
+		a := decide(facts{now: now, heard: true, settings: settings(row.setting, "", ""), published: kube(row.published, false), node: row.node, lifecycle: row.lifecycle})
 		if a.publish.K3sVersion != row.want || a.status.Version != row.want {
 			t.Errorf("%s: %q is published, %+v told", name, a.publish.K3sVersion, *a.status)
 		}
 		if s := a.status; s.Held != (row.held != "") || !strings.Contains(s.Why, row.held) || s.Held && !s.Since.Equal(now) {
 			t.Errorf("%s: %+v", name, *s)
+		}
+		if !strings.Contains(a.refused, row.refused) || (a.refused == "") != (row.refused == "") {
+			t.Errorf("%s: refused: %q", name, a.refused)
 		}
 	}
 }
@@ -63,7 +70,7 @@ func TestNothingIsSaidBeforeItIsKnownWhetherTheDeviceIsAMember(t *testing.T) {
 }
 
 func TestTheTimeOfAHeldVersionIsThatOfItsBeginning(t *testing.T) {
-	f := facts{now: now, heard: true, settings: settings("v1.35.0+k3s1", "", ""), node: node{known: true, member: true, running: runs, onDisk: true}}
+	f := facts{now: now, heard: true, settings: settings("v1.35.0+k3s1", "", ""), node: node{known: true, running: runs, onDisk: true}}
 	f.status = *decide(f).status
 	f.now = now.Add(time.Hour)
 	if got := decide(f).status.Since; !got.Equal(now) {
@@ -75,8 +82,8 @@ func TestTheTimeOfAHeldVersionIsThatOfItsBeginning(t *testing.T) {
 	}
 }
 
-func TestTheVersionOfAMemberIsToldBeforeZedagentHasSpoken(t *testing.T) {
-	a := decide(facts{now: now, published: kube("", true), node: node{known: true, member: true, running: runs, onDisk: true}})
+func TestTheVersionIsToldBeforeZedagentHasSpoken(t *testing.T) {
+	a := decide(facts{now: now, published: kube("", true), node: node{known: true, running: runs, onDisk: true}})
 	if a.publish == nil || *a.publish != kube(runs, true) {
 		t.Errorf("%+v is published", a.publish)
 	}
@@ -97,10 +104,9 @@ var device = uuid.MustParse("c4a1d7e2-90b3-4d58-8a6e-1be0f7723c05")
 
 func (s *story) joins() {
 	_ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1", DeviceID: device})
-	_ = s.member.Publish(types.Global, types.ClusterMembership{State: types.MembershipMember})
 }
 
-func TestAMemberGoesToAnotherVersionWhenItIsItsTurn(t *testing.T) {
+func TestANodeGoesToAnotherVersionWhenThatIsReleased(t *testing.T) {
 	tell(t, func(s *story) {
 		s.k3s(runs)
 		s.node(runs, boot)
@@ -117,7 +123,7 @@ func TestAMemberGoesToAnotherVersionWhenItIsItsTurn(t *testing.T) {
 		s.start()
 		s.later()
 		s.expectKube(kube(runs, true))
-		_ = s.release.Publish(types.Global, types.K3sReleaseRequest{Version: "v1.35.0+k3s1"})
+		_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{Wanted: "v1.35.0+k3s1", Released: "v1.35.0+k3s1", Reason: "It is its turn."})
 		s.settle()
 		s.expectKube(kube("v1.35.0+k3s1", true))
 		s.later() // the old one runs and is on disk: it is fetched
@@ -126,10 +132,10 @@ func TestAMemberGoesToAnotherVersionWhenItIsItsTurn(t *testing.T) {
 		s.later()
 		s.node("v1.35.0+k3s1", boot)
 		s.later()
-		_ = s.release.Unpublish(types.Global)
+		_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{Wanted: "v1.35.0+k3s1"})
 		s.later()
 		s.expectKube(kube("v1.35.0+k3s1", true))
-		if got, _ := s.status.Get(types.Global); got.Held || !got.OnDisk || len(s.did) != 2 || s.did[1].Op != "release k3s version" {
+		if got, _ := s.status.Get(types.Global); got.Held || !got.OnDisk || len(s.did) != 2 || s.did[1].Op != "release k3s version" || s.did[1].Why != "It is its turn." {
 			s.Errorf("%+v is told, %+v recorded", got, s.did)
 		}
 		s.say("", "boot", "") // removed: no way back to the kube container's own

@@ -29,22 +29,22 @@ const overrideYAML = "kubelet-arg:\n- max-pods=42\n"
 // story is a component in fake time on a real disk.
 type story struct {
 	*testing.T
-	settings pubsub.Table[types.ConfigItemValueMap]
-	kube     pubsub.Table[types.KubeConfig]
-	status   pubsub.Table[types.K3sVersionStatus]
-	override pubsub.Table[types.K3sOverrideStatus]
-	release  pubsub.Table[types.K3sReleaseRequest]
-	member   pubsub.Table[types.ClusterMembership]
-	info     pubsub.Table[types.EdgeNodeInfo]
-	nodes    pubsub.Table[types.Node]
-	did      []types.Operation
-	wrote    []types.Operation // files
-	disk     string
-	vault    string
-	file     string
-	work     func(keptfile.File, keptfile.Desired) (keptfile.Result, error)
-	stop     func()
-	logs     *logtest.Hook
+	settings  pubsub.Table[types.ConfigItemValueMap]
+	kube      pubsub.Table[types.KubeConfig]
+	status    pubsub.Table[types.K3sVersionStatus]
+	override  pubsub.Table[types.K3sOverrideStatus]
+	lifecycle pubsub.Table[types.KubeLifecycle]
+	member    pubsub.Table[types.ClusterMembership]
+	info      pubsub.Table[types.EdgeNodeInfo]
+	nodes     pubsub.Table[types.Node]
+	did       []types.Operation
+	wrote     []types.Operation // files
+	disk      string
+	vault     string
+	file      string
+	work      func(keptfile.File, keptfile.Desired) (keptfile.Result, error)
+	stop      func()
+	logs      *logtest.Hook
 }
 
 func tell(t *testing.T, play func(*story)) {
@@ -67,7 +67,7 @@ func (s *story) start() {
 	done := make(chan struct{})
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Operations: s, Settings: &s.settings, OverrideFile: s.file, KubeConfig: &s.kube,
-		Release: &s.release, Membership: &s.member, Info: &s.info, Nodes: &s.nodes, BootID: boot, Status: &s.status, Override: &s.override,
+		Lifecycle: &s.lifecycle, Membership: &s.member, Info: &s.info, Nodes: &s.nodes, BootID: boot, Status: &s.status, Override: &s.override,
 		Binary: filepath.Join(s.disk, "k3s"), PID: filepath.Join(s.disk, "k3s.pid"), Proc: filepath.Join(s.disk, "proc"),
 	}
 	c.file.Work = s.work

@@ -52,6 +52,8 @@ func known() map[string]reflect.Type {
 		types.KubeClusterUpdateStatus{},
 		types.KubeConfig{},
 		types.KubeInitStatus{},
+		types.KubeLifecycle{},
+		types.KubeLifecycleJournal{},
 		types.KubeLeaderElectInfo{},
 		types.KubeNodeConditions{},
 		types.KubeNodeMetrics{},

@@ -197,6 +197,8 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 		{"one that was degraded when the lock was taken is no worse", []func(*world){back, with(volume()), func(w *world) { w.lock.Volumes = map[string]int{"v": 1} }}, ""},
 		{"not while the holder removes a stale member", []func(*world){func(w *world) { w.lock.Task = types.TaskMembers }}, "removes a stale member"},
 		{"not even where we are at it ourselves", []func(*world){func(w *world) { w.lock.Task, w.lock.Holder, w.nodes[0].BootID = types.TaskMembers, "n1", "old" }}, "removes a stale member"},
+		{"not while the holder changes the version of k3s", []func(*world){func(w *world) { w.lock.Task = types.TaskK3sChange }}, "node n2 changes the version of k3s"},
+		{"nor while it does what this agent does not know", []func(*world){func(w *world) { w.lock.Task = "of a later agent" }}, "node n2 removes a stale member"},
 		{"not while the holder restarts k3s", []func(*world){func(w *world) { w.lock.Task = types.TaskK3s }}, "node n2 restarts k3s"},
 		{"nor while we do ourselves", []func(*world){restarting}, "node n1 restarts k3s"},
 		{"where that does not end, our drain has its turn", []func(*world){restarting, func(w *world) { w.lock.Since = wall0.Add(-20 * time.Minute) }}, ""},

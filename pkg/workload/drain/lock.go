@@ -362,6 +362,8 @@ func needed(lock types.DrainLock, nodes []types.Node, s types.Storage) string {
 		return ""
 	case !lock.Ended && lock.Task == types.TaskK3s && holder.BootID == lock.BootID:
 		return fmt.Sprintf("node %s restarts k3s", lock.Holder)
+	case !lock.Ended && lock.Task == types.TaskK3sChange && holder.BootID == lock.BootID:
+		return fmt.Sprintf("node %s changes the version of k3s", lock.Holder)
 	case !lock.Ended && lock.Task != "" && holder.BootID == lock.BootID:
 		return fmt.Sprintf("node %s removes a stale member of the cluster", lock.Holder)
 	case !lock.Ended && (lock.BootID == "" || holder.BootID == lock.BootID):

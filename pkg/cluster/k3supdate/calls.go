@@ -1,0 +1,81 @@
+package k3supdate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/alive"
+	"github.com/zedkube/zedkube/types"
+)
+
+// call does what was decided, and lists what the next decision rests on.
+func (c *Component) call(ctx context.Context, what call, f facts) result {
+	r := result{call: what}
+	switch what {
+	case restart:
+		r.err = c.K3s.Restart(ctx, f.process)
+		types.Did(ctx, c.Operations, "restart k3s", "node/"+f.own.Name, r.err)
+		return r
+	case free:
+		r.err = c.free(ctx, f.own.Name)
+		return r
+	case take:
+		if r.err = c.take(ctx, f); r.err != nil {
+			return r
+		}
+	}
+	r.checked, r.err = c.check(ctx, f.own.Name)
+	return r
+}
+
+// take makes the drain lock ours, if it is still as it was when that was decided.
+func (c *Component) take(ctx context.Context, f facts) error {
+	lock, err := c.Kube.DrainLock(ctx)
+	if err != nil {
+		return err
+	}
+	if lock.Version != f.checked.lock.Version || lock.Holder != f.checked.lock.Holder {
+		return fmt.Errorf("take the drain lock: %w", types.ErrConflict)
+	}
+	_, err = c.Kube.SetDrainLock(ctx, types.DrainLock{
+		Holder: f.own.Name, BootID: f.own.BootID, Since: time.Now().UTC(), Task: types.TaskK3sChange,
+		Volumes: replicas(f.checked.storage, f.own.Name), Version: lock.Version,
+	})
+	return err
+}
+
+// free gives the drain lock back, if it is held for a change of k3s.
+func (c *Component) free(ctx context.Context, own string) error {
+	lock, err := c.Kube.DrainLock(ctx)
+	if err != nil || lock.Holder != own || lock.Task != types.TaskK3sChange {
+		return err
+	}
+	return c.Kube.FreeDrainLock(ctx, lock)
+}
+
+// check lists the lock, the nodes and the volumes. Of a list without this node nothing is
+// concluded.
+func (c *Component) check(ctx context.Context, own string) (*checked, error) {
+	before, err := c.Kube.FreshNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := alive.Nodes(ctx, c.Kube.FreshNodes, before)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(nodes, func(n types.Node) bool { return n.Name == own }) {
+		return nil, fmt.Errorf("list nodes: node %s is not among them", own)
+	}
+	storage, err := c.Kube.Storage(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := c.Kube.DrainLock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &checked{at: c.Uptime(), lock: lock, nodes: nodes, storage: storage}, nil
+}

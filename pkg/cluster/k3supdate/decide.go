@@ -1,0 +1,365 @@
+package k3supdate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// patchFor and minorFor are how long k3s may take to run the other version: the kube
+	// container may download it, and a server replays its database.
+	patchFor = 20 * time.Minute
+	minorFor = 30 * time.Minute
+	// restartAfter is when k3s is restarted where the binary on disk is another one already
+	// and the kube container has not done so: it looks every 15 s.
+	restartAfter = 2 * time.Minute
+	stableFor    = time.Minute      // for which the process of k3s has run
+	checkedFor   = time.Minute      // for which what was listed counts
+	checkEvery   = 30 * time.Second // while something waits for it
+	again        = 10 * time.Second
+)
+
+type facts struct {
+	now    time.Time
+	uptime time.Duration
+	boot   string
+	heard  bool // k3sconfig says what is wanted
+	known  bool // the tables show the present, this node in this boot too
+
+	version types.K3sVersionStatus
+	own     types.Node
+	nodes   []types.Node // by name
+	order   []types.Node
+	lock    types.Lease
+	off     map[string]bool // nodes that are proved to be off
+
+	hold          string // what the hold file says, with who it is of
+	consent       string
+	release       types.K3sReleaseRequest
+	requestsKnown bool // zedagent's and baseosmgr's
+	deviceDrain   bool // one of them asks for a drain
+	operatorDrain bool
+	drain         types.NodeDrainProgress
+	leaves        bool
+	component     string // which component's update is in the way
+	conditions    []types.NodeStateCondition
+	evidence      evidence
+	process       k3sprocess.Process // zero where it is not known
+	pods          map[string]bool    // of applications on this node, whether they run
+	joined        bool               // others join the cluster at this node
+
+	checked   *checked // under or before the lock, a moment ago
+	triedAt   time.Duration
+	looked    string // version of the drain lock that is not for a change of k3s
+	journal   types.KubeLifecycleJournal
+	unread    bool // there is a journal that cannot be read
+	published types.KubeLifecycle
+}
+
+// checked is what was listed at once.
+type checked struct {
+	at      time.Duration // uptime
+	lock    types.DrainLock
+	nodes   []types.Node // those that renew their Leases are Ready
+	storage types.Storage
+}
+
+// call is what is done beside the steps.
+type call int
+
+const (
+	noCall call = iota
+	check
+	take    // the drain lock, then check
+	free    // the drain lock
+	restart // k3s
+)
+
+type action struct {
+	status  types.KubeLifecycle
+	journal types.KubeLifecycleJournal
+	call    call
+	stamp   *types.K3sStamp // to be written
+	again   time.Duration
+}
+
+// from is the version that a change begins with.
+func (f facts) from() string {
+	if f.version.Running != "" {
+		return f.version.Running
+	}
+	return f.version.Version
+}
+
+// decide says to which version k3s changes here, and when.
+func decide(f facts) action {
+	a := action{status: types.KubeLifecycle{Phase: types.LifecycleIdle, Wanted: f.version.Wanted, Failed: f.journal.Failed}, journal: f.journal}
+	if f.journal.Failed.To != "" && f.heard && f.journal.Failed.To != f.version.Wanted && f.journal.Step == types.K3sStepNone {
+		a.journal.Failed, a.status.Failed = types.K3sFailure{}, types.K3sFailure{} // the setting has changed
+		f.journal.Failed = a.journal.Failed
+	}
+	if f.checked != nil && f.uptime >= f.checked.at+checkedFor {
+		f.checked = nil
+	}
+	switch {
+	case f.unread:
+		a.status.Phase, a.status.Reason = types.LifecycleStuck, "What this node was doing with k3s cannot be read: remove the file of KubeLifecycleJournal after a look at the drain lock and the version that runs."
+	case f.journal.Step != types.K3sStepNone:
+		f.goesOn(&a)
+	case !f.heard:
+		a.status = f.published
+	default:
+		f.begins(&a)
+	}
+	if len(f.nodes) > 0 && a.status.To != "" {
+		a.status.Nodes = listed(f.order, a.status.To)
+	}
+	f.writes(&a)
+	return a
+}
+
+// begins judges the change that the setting asks for, and begins it once nothing is in its way.
+func (f facts) begins(a *action) {
+	s := &a.status
+	from, to := f.from(), f.version.Wanted
+	v := verdict{kind: types.K3sSame}
+	if to != "" && from != "" && to != from {
+		v = judge(from, to, f.nodes)
+		s.From, s.To, s.Kind, s.Refused = from, to, v.kind, v.refused
+	}
+	switch {
+	case to == "":
+		s.Reason = "The setting k3s.version is empty: k3s stays as it is. Which version EVE itself would install is not known."
+	case from == "":
+		s.Phase, s.Reason = types.LifecycleWaits, "Which version of k3s runs here is not known yet."
+	case v.refused != "":
+		s.Phase, s.Reason = types.LifecycleRefused, v.why
+	case to == from:
+		s.Reason = "k3s is of the version that the setting k3s.version asks for."
+	case !f.known:
+		s.Phase, s.Reason = types.LifecycleWaits, "The API server does not answer, or this node's kubelet has not reported in this boot."
+		return
+	default:
+		s.Phase = types.LifecycleWaits
+		s.Commit = commits(f.own, f.nodes, to)
+		f.changes(a)
+		return
+	}
+	if f.known { // nothing is to be done under a lock that a former run may have left
+		f.gives(a)
+	}
+}
+
+// changes begins the change, in three steps: look, take the lock and look again, release the version.
+func (f facts) changes(a *action) {
+	s, mine := &a.status, f.mine()
+	a.again = again
+	if f.checked != nil {
+		f.nodes = f.checked.nodes // they renew their Leases
+		f.order = order(f.nodes)
+	}
+	s.Preconditions = f.preconditions(s.Kind)
+	var lacking []types.KubeLifecyclePrecondition
+	for _, p := range s.Preconditions {
+		if !p.Holds {
+			lacking = append(lacking, p)
+		}
+	}
+	onlyChecks := !slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return p.Name != "Volumes" && p.Name != "Lock" })
+	switch {
+	case len(lacking) > 0:
+		s.Reason = waitsFor(lacking, s.To)
+		if mine || f.lock.Holder == f.own.Name && s.Kind != types.K3sMinor {
+			f.gives(a)
+		} else if onlyChecks && f.uptime >= f.triedAt+checkEvery {
+			a.call = check
+		}
+	case f.checked == nil:
+		s.Reason = "All nodes and the volumes with a replica here are looked at once more."
+		if f.uptime >= f.triedAt+checkEvery || f.triedAt == 0 {
+			a.call = check
+		}
+	case s.Kind == types.K3sMinor && f.checked.lock.Holder != f.own.Name:
+		s.Reason = "The drain of this node does not have the drain lock."
+	case s.Kind != types.K3sMinor && !mine:
+		s.Reason = "The drain lock is taken."
+		a.call = take
+	default:
+		a.journal = types.KubeLifecycleJournal{
+			Step: types.K3sStepChange, From: s.From, To: s.To, Kind: s.Kind, BootID: f.boot, Began: f.uptime, Commit: s.Commit,
+			Pods: f.runningPods(), Volumes: replicas(f.checked.storage, f.own.Name),
+		}
+		s.Phase, s.Released = types.LifecycleChanges, s.To
+		s.Reason = fmt.Sprintf("k3s changes from %s to %s.", s.From, s.To)
+	}
+}
+
+// waitsFor is the sentence of a change that waits.
+func waitsFor(lacking []types.KubeLifecyclePrecondition, to string) string {
+	why := "k3s is not changed yet: " + strings.ToLower(lacking[0].Reason[:1]) + lacking[0].Reason[1:]
+	if n := len(lacking) - 1; n > 0 {
+		why += fmt.Sprintf(" It waits for %s besides.", phrase.Counted(n, "precondition"))
+	}
+	if slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return !p.Release }) {
+		return why
+	}
+	return why + " If that is as it should be, run here: zedkube k3s release " + to
+}
+
+// goesOn looks what has become of the change that was begun.
+func (f facts) goesOn(a *action) {
+	s, j := &a.status, &a.journal
+	s.From, s.To, s.Kind, s.Commit, s.Released = j.From, j.To, j.Kind, j.Commit, j.To
+	s.Phase, s.Reason = types.LifecycleChanges, fmt.Sprintf("k3s changes from %s to %s: ", j.From, j.To)
+	target := j.To
+	if j.Step == types.K3sStepReturn {
+		s.Phase, s.Reason = types.LifecycleReturns, fmt.Sprintf("k3s returns from %s to %s: ", j.To, j.From)
+		target, s.Released = j.From, j.From
+	}
+	if j.BootID != f.boot {
+		j.BootID, j.Began = f.boot, 0
+	}
+	a.again = again
+	lacks, long := f.unverified(target), patchFor
+	if j.Kind == types.K3sMinor {
+		long = minorFor
+	}
+	switch {
+	case lacks == "":
+		*j = types.KubeLifecycleJournal{Failed: j.Failed}
+		s.Released, s.Reason = "", fmt.Sprintf("k3s is of version %s.", target)
+		if target == s.To {
+			s.Phase, j.Failed, s.Failed = types.LifecycleIdle, types.K3sFailure{}, types.K3sFailure{}
+		} else {
+			s.Phase, s.Reason = types.LifecycleFailed, j.Failed.Why
+		}
+		f.gives(a)
+		return
+	case f.uptime < j.Began+long:
+		s.Reason += lacks + "."
+	case j.Step == types.K3sStepChange && j.Commit == "" && f.own.KubeletVersion != j.To:
+		j.Step, j.Began = types.K3sStepReturn, f.uptime
+		j.Failed = types.K3sFailure{To: j.To, Why: fmt.Sprintf("k3s did not run %s within %s: %s.", j.To, long, lacks), At: f.now.UTC().Truncate(time.Second)}
+		s.Phase, s.Released, s.Failed, s.Reason = types.LifecycleReturns, j.From, j.Failed, j.Failed.Why
+		return
+	default:
+		s.Phase = types.LifecycleStuck
+		s.Reason += lacks + ". An operator must investigate; the drain lock is kept until that has ended. " + j.Commit
+	}
+	switch {
+	case f.known && f.own.KubeletVersion != target && !f.version.OnDisk && !j.Restarted && f.process.PID != 0 && f.process.Start < j.Began && f.uptime >= j.Began+restartAfter:
+		j.Restarted, a.call = true, restart
+	case f.known && f.own.KubeletVersion == target && f.checked == nil && f.uptime >= f.triedAt+checkEvery:
+		a.call = check
+	}
+}
+
+// unverified says what shows that the node does not run the version well, "" for nothing.
+func (f facts) unverified(target string) string {
+	j := f.journal
+	i := -1
+	if f.checked != nil {
+		i = slices.IndexFunc(f.checked.nodes, func(n types.Node) bool { return n.Name == f.own.Name })
+	}
+	switch {
+	case !f.known:
+		return "the API server does not answer"
+	case f.own.KubeletVersion != target:
+		return "the kubelet reports " + f.own.KubeletVersion
+	case !f.version.OnDisk:
+		return "the k3s on disk is not " + target
+	case f.process.PID != 0 && f.uptime < f.process.Start+stableFor:
+		return fmt.Sprintf("k3s has run for less than %s", stableFor)
+	case f.own.Etcd && f.own.EtcdVoter == types.ConditionFalse:
+		return "the member of etcd on this node does not vote"
+	case i < 0:
+		return "it is looked at whether the kubelet renews its Lease"
+	case f.checked.nodes[i].Ready != types.ConditionTrue:
+		return "this node is not Ready, or its kubelet does not renew its Lease"
+	}
+	for _, pod := range j.Pods {
+		if runs, there := f.pods[pod]; there && !runs {
+			return "pod " + pod + " ran before and does not run again"
+		}
+	}
+	for _, v := range f.checked.storage.Volumes {
+		if was, there := j.Volumes[v.Name]; there && v.State == "attached" && v.HealthyReplicas() < min(was, max(v.Wanted, 1)) {
+			return "volume " + v.Name + " has fewer healthy replicas than before"
+		}
+	}
+	return ""
+}
+
+// mine reports that the drain lock is held for a change of k3s on this node.
+func (f facts) mine() bool {
+	return f.checked != nil && f.checked.lock.Holder == f.own.Name && f.checked.lock.Task == types.TaskK3sChange
+}
+
+// gives frees the drain lock if it is held for a change of k3s. That is known once the lock
+// has been read.
+func (f facts) gives(a *action) {
+	switch {
+	case f.mine():
+		a.call = free
+	case f.lock.Holder != f.own.Name || f.own.Name == "" || f.checked != nil || f.lock.Version == f.looked:
+	case f.uptime >= f.triedAt+checkEvery || f.triedAt == 0:
+		a.call = check
+	}
+	if f.lock.Holder == f.own.Name {
+		a.again = again
+	}
+}
+
+// writes is the stamp, where it differs from the one on the own Node.
+func (f facts) writes(a *action) {
+	if !f.heard || !f.known {
+		return
+	}
+	stamp := types.K3sStamp{Wanted: f.version.Wanted, Step: a.journal.Step, To: a.journal.To, Failed: a.journal.Failed.To, Joined: f.joined}
+	if old := f.own.K3s; old == nil || *old != stamp {
+		a.stamp = &stamp
+	}
+}
+
+// listed is the order, as it is published.
+func listed(ordered []types.Node, to string) []types.KubeLifecycleNode {
+	list, first := []types.KubeLifecycleNode{}, next(ordered, to)
+	for _, n := range ordered {
+		state := "later"
+		switch {
+		case n.KubeletVersion == to:
+			state = "done"
+		case n.Name == first:
+			state = "next"
+		}
+		list = append(list, types.KubeLifecycleNode{Name: n.Name, Version: n.KubeletVersion, State: state})
+	}
+	return list
+}
+
+func (f facts) runningPods() (running []string) {
+	for pod, runs := range f.pods {
+		if runs {
+			running = append(running, pod)
+		}
+	}
+	slices.Sort(running)
+	return running
+}
+
+// replicas counts the healthy replicas of each volume that has one on the node.
+func replicas(s types.Storage, node string) map[string]int {
+	was := map[string]int{}
+	for _, v := range s.Volumes {
+		if v.On(node) {
+			was[v.Name] = v.HealthyReplicas()
+		}
+	}
+	return was
+}

@@ -1,0 +1,389 @@
+package k3supdate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
+	"github.com/zedkube/zedkube/types"
+)
+
+var good = finding{known: true}
+
+// ready are facts of the first of three servers, of which nothing is in the way of a patch.
+func ready() facts {
+	f := facts{
+		now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), uptime: 10 * time.Hour, boot: "boot", heard: true, known: true,
+		version: types.K3sVersionStatus{Version: old, Running: old, OnDisk: true, Wanted: patch},
+		nodes:   []types.Node{server("n1", old), server("n2", old), server("n3", old)}, requestsKnown: true,
+		evidence: evidence{binary: good, snapshot: good, etcd: good, components: good, removed: good},
+		pods:     map[string]bool{"eve-kube-app/a": true}, off: map[string]bool{},
+	}
+	f.own, f.order = f.nodes[0], order(f.nodes)
+	f.checked = &checked{at: f.uptime, nodes: f.nodes}
+	return f
+}
+
+// lacking are the preconditions that do not hold.
+func lacking(a action) (names []string) {
+	for _, p := range a.status.Preconditions {
+		if !p.Holds {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+func (f *facts) node(i int, change func(*types.Node)) {
+	f.nodes = append([]types.Node(nil), f.nodes...)
+	change(&f.nodes[i])
+	f.own, f.order = f.nodes[0], order(f.nodes)
+	if f.checked != nil {
+		f.checked = &checked{at: f.checked.at, lock: f.checked.lock, nodes: f.nodes, storage: f.checked.storage}
+	}
+}
+
+func TestPreconditionsOfAChange(t *testing.T) {
+	toMinor := func(f *facts) {
+		f.version.Wanted = minor
+		for i := range f.nodes {
+			f.node(i, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: minor} })
+		}
+		f.operatorDrain, f.drain = true, types.NodeDrainProgress{Phase: types.PhaseComplete, Lock: types.DrainLockView{Mine: true}}
+		f.lock.Holder, f.checked.lock = "n1", types.DrainLock{Holder: "n1", BootID: "boot", Version: "7"}
+	}
+	unready := func(i int) func(*facts) {
+		return func(f *facts) { f.node(i, func(n *types.Node) { n.Ready = types.ConditionUnknown }) }
+	}
+	condition := func(name types.NodeStateType) func(*facts) {
+		return func(f *facts) {
+			f.conditions = []types.NodeStateCondition{{Type: name, Status: types.ConditionFalse, Message: "It is bad."}}
+		}
+	}
+	locked := func(lock types.DrainLock) func(*facts) {
+		return func(f *facts) { f.lock.Holder, f.checked.lock = lock.Holder, lock }
+	}
+	for name, row := range map[string]struct {
+		changes []func(*facts)
+		lacks   string // in their order; "" where nothing is
+		words   string
+		release bool // an operator's release does without it
+	}{
+		"nothing is in the way":                    {},
+		"nothing is in the way of a minor version": {changes: []func(*facts){toMinor}},
+		"the hold file":                            {[]func(*facts){func(f *facts) { f.hold = "the file says: harvest" }}, "NotHeld", "harvest", false},
+		"this node failed before":                  {[]func(*facts){func(f *facts) { f.journal.Failed = types.K3sFailure{To: patch, Why: "No."} }}, "NotFailed", "this node failed to change", true},
+		"another node failed": {[]func(*facts){func(f *facts) {
+			f.node(1, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: patch, Failed: patch} })
+		}}, "NotFailed", "node n2 failed", true},
+		"another node wants something else":   {[]func(*facts){func(f *facts) { f.node(1, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: old} }) }}, "Agreed", `node n2 is "v1.34.2`, true},
+		"another node has no such stamp":      {[]func(*facts){func(f *facts) { f.node(2, func(n *types.Node) { n.K3s = nil }) }}, "Agreed", "node n3 runs no zedkube", true},
+		"another node runs EVE's own zedkube": {[]func(*facts){func(f *facts) { f.node(2, func(n *types.Node) { n.StampStale = true }) }}, "Agreed", "node n3 runs no zedkube", true},
+		"another one comes first":             {[]func(*facts){func(f *facts) { f.node(1, func(n *types.Node) { n.TieBreaker = true }) }}, "Turn", "node n2 changes before", true},
+		"a worker waits for the servers":      {[]func(*facts){func(f *facts) { f.node(0, func(n *types.Node) { *n = worker("n1", old) }) }}, "ServersFirst Turn", "server n2 runs", false},
+		"a worker is not Ready": {[]func(*facts){func(f *facts) {
+			f.node(2, func(n *types.Node) { *n = worker("n3", old); n.Ready = types.ConditionFalse })
+		}}, "NodesReady QuorumWithoutThis", "n3 is not Ready", true},
+		"quorum would be lost":            {[]func(*facts){unready(1)}, "NodesReady Quorum", "n2 is not", false},
+		"of two servers":                  {[]func(*facts){func(f *facts) { f.nodes = f.nodes[:2]; f.node(0, func(*types.Node) {}) }}, "QuorumWithoutThis", "of two servers", true},
+		"a single server needs no others": {changes: []func(*facts){func(f *facts) { f.nodes = f.nodes[:1]; f.node(0, func(*types.Node) {}) }}},
+		"this node leaves":                {[]func(*facts){func(f *facts) { f.leaves = true }}, "NoDrain", "leaves its cluster", false},
+		"requests are not known":          {[]func(*facts){func(f *facts) { f.requestsKnown = false }}, "NoDrain", "not known yet", false},
+		"the device goes down":            {[]func(*facts){func(f *facts) { f.deviceDrain = true }}, "NoDrain", "go down", false},
+		"an operator drains":              {[]func(*facts){func(f *facts) { f.operatorDrain = true }}, "NoDrain", "a drain of this node", false},
+		"a drain is not over":             {[]func(*facts){func(f *facts) { f.drain.Phase = types.PhaseComplete }}, "NoDrain", "not over", false},
+		"a component is updated": {[]func(*facts){func(f *facts) {
+			f.component = component(types.KubeClusterUpdateStatus{Component: types.KubeCompKubevirt, Status: types.KubeCompUpdateInProgress})
+		}}, "Components", "kubevirt is updated", true},
+		"a component's update failed": {[]func(*facts){func(f *facts) {
+			f.component = component(types.KubeClusterUpdateStatus{Component: types.KubeCompLonghorn, Status: types.KubeCompUpdateFailed})
+		}}, "Components", "longhorn failed", true},
+		"a certificate expires":                       {[]func(*facts){condition(types.StateServerCertificate)}, "Certificates", "it is bad", false},
+		"the clock is wrong":                          {[]func(*facts){condition(types.StateClock)}, "Clock", "it is bad", false},
+		"a condition of something else does not mind": {changes: []func(*facts){condition(types.StateCordon)}},
+		"no binary is known":                          {[]func(*facts){func(f *facts) { f.evidence.binary = finding{} }}, "Binary", "not known whether k3s " + patch, true},
+		"no space for the binary":                     {[]func(*facts){func(f *facts) { f.evidence.binary.lacks = "the disk is full" }}, "Binary", "the disk is full", false},
+		"no snapshot is known":                        {[]func(*facts){func(f *facts) { f.evidence.snapshot = finding{} }}, "Snapshot", "snapshot of etcd", true},
+		"an old snapshot":                             {[]func(*facts){func(f *facts) { f.evidence.snapshot.lacks = "the snapshot is 2 h old" }}, "Snapshot", "2 h old", false},
+		"etcd is not known":                           {[]func(*facts){func(f *facts) { f.evidence.etcd = finding{} }}, "EtcdHealthy", "alarm", true},
+		"etcd has an alarm":                           {[]func(*facts){func(f *facts) { f.evidence.etcd.lacks = "etcd has alarm NOSPACE" }}, "EtcdHealthy", "NOSPACE", false},
+		"a learner":                                   {[]func(*facts){func(f *facts) { f.node(2, func(n *types.Node) { n.EtcdVoter = types.ConditionFalse }) }}, "QuorumWithoutThis EtcdMembers", "two servers", false},
+		"an unknown etcd before 3.6": {[]func(*facts){func(f *facts) {
+			f.version = types.K3sVersionStatus{Version: "v1.33.9+k3s1", Running: "v1.33.9+k3s1", OnDisk: true, Wanted: "v1.34.2+k3s1"}
+			toMinor(f)
+			f.version.Wanted = "v1.34.2+k3s1"
+			for i := range f.nodes {
+				f.node(i, func(n *types.Node) { n.KubeletVersion, n.K3s = "v1.33.9+k3s1", &types.K3sStamp{Wanted: "v1.34.2+k3s1"} })
+			}
+		}}, "EtcdVersion", "which etcd node n1 has", true},
+		"a minor version before the drain": {[]func(*facts){toMinor, func(f *facts) {
+			f.operatorDrain, f.drain, f.lock, f.checked.lock = false, types.NodeDrainProgress{}, types.Lease{}, types.DrainLock{}
+		}}, "Drained", "zedkube drain request", false},
+		"a minor version during the drain":  {[]func(*facts){toMinor, func(f *facts) { f.drain.Phase = types.PhaseGates }}, "NoDrain Drained", "not complete", false},
+		"components are not known":          {[]func(*facts){toMinor, func(f *facts) { f.evidence.components = finding{} }}, "Compatible", "KubeVirt and Longhorn", true},
+		"a component does not work with it": {[]func(*facts){toMinor, func(f *facts) { f.evidence.components.lacks = "KubeVirt 1.6.0 does not run on 1.35" }}, "Compatible", "1.6.0", false},
+		"APIs in use are not known":         {[]func(*facts){toMinor, func(f *facts) { f.evidence.removed = finding{} }}, "RemovedAPIs", "an API is used", true},
+		"consent to each node":              {[]func(*facts){func(f *facts) { f.consent = "each" }}, "Consent", "to each node", true},
+		"consent to the last server": {[]func(*facts){func(f *facts) {
+			f.consent = "commit"
+			f.node(1, func(n *types.Node) { n.KubeletVersion = patch })
+			f.node(2, func(n *types.Node) { n.KubeletVersion = patch })
+		}}, "Consent", "cannot return", true},
+		"no consent before the last one": {changes: []func(*facts){func(f *facts) { f.consent = "commit" }}},
+		"another word for consent":       {[]func(*facts){func(f *facts) { f.consent = "maybe" }}, "Consent", `"maybe"`, true},
+		"another node drains":            {[]func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "boot"})}, "Lock", "node n2 has the drain lock", false},
+		"another node that is silent changes": {[]func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "boot", Task: types.TaskK3sChange}), func(f *facts) {
+			f.node(1, func(n *types.Node) {
+				n.StampStale, n.K3s = true, &types.K3sStamp{Wanted: patch, Step: types.K3sStepChange, To: patch}
+			})
+		}}, "Agreed Lock", "node n2 runs no zedkube", false},
+		"the holder has booted since and is Ready": {changes: []func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange})}},
+		"the holder has booted and goes on": {[]func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange}), func(f *facts) {
+			f.node(1, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: patch, Step: types.K3sStepChange, To: patch} })
+		}}, "Lock", "node n2 has the drain lock and changes k3s", false},
+		"another one changes without the lock": {[]func(*facts){func(f *facts) {
+			f.node(1, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: patch, Step: types.K3sStepReturn, To: patch} })
+		}}, "Lock", "node n2 changes k3s", false},
+		"of a drain that is not for us to judge": {[]func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before"})}, "Lock", "n2", false},
+		"the holder's boot is not known":         {[]func(*facts){locked(types.DrainLock{Holder: "n2", Task: types.TaskK3sChange})}, "Lock", "n2", false},
+		"the holder has booted and is not Ready": {[]func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange}), unready(1)}, "NodesReady Quorum Lock", "n2", false},
+		"the holder is proved off":               {[]func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "boot", Task: types.TaskK3sChange}), unready(1), func(f *facts) { f.off["n2"] = true }}, "NodesReady Quorum", "n2", false},
+		"the holder's Node is gone":              {changes: []func(*facts){locked(types.DrainLock{Holder: "n9", BootID: "boot", Task: types.TaskK3sChange})}},
+		"the lock is ours for a restart":         {[]func(*facts){locked(types.DrainLock{Holder: "n1", BootID: "boot", Task: types.TaskK3s})}, "Lock", "something else", false},
+		"a degraded volume": {[]func(*facts){func(f *facts) {
+			f.checked.storage.Volumes = []types.Volume{{Name: "pv-1", Robustness: "degraded", Replicas: []types.Replica{{Node: "n1"}}}}
+		}}, "Volumes", "volume pv-1", true},
+		"a degraded volume that has no replica here": {changes: []func(*facts){func(f *facts) {
+			f.checked.storage.Volumes = []types.Volume{{Name: "pv-1", Robustness: "degraded", Replicas: []types.Replica{{Node: "n2"}}}}
+		}}},
+	} {
+		f := ready()
+		for _, change := range row.changes {
+			change(&f)
+		}
+		a := decide(f)
+		if got := strings.Join(lacking(a), " "); got != row.lacks || !strings.Contains(a.status.Reason, row.words) {
+			t.Errorf("%s: %q lack: %s", name, got, a.status.Reason)
+		}
+		if begins := a.call == take || a.journal.Step == types.K3sStepChange; begins != (row.lacks == "") {
+			t.Errorf("%s: call %d, %+v", name, a.call, a.journal)
+		}
+		f.release = types.K3sReleaseRequest{Version: f.version.Wanted, RequestedAt: f.now}
+		a = decide(f)
+		if begins := a.call == take || a.journal.Step == types.K3sStepChange; begins != (row.lacks == "" || row.release) {
+			t.Errorf("%s, released: %q lack, call %d", name, lacking(a), a.call)
+		}
+	}
+}
+
+func TestAReleaseOfAnotherVersionOrBeforeTheFailureDoesNotCount(t *testing.T) {
+	f := ready()
+	f.journal.Failed = types.K3sFailure{To: patch, Why: "No.", At: f.now}
+	for _, r := range []types.K3sReleaseRequest{{Version: minor, RequestedAt: f.now.Add(1)}, {Version: patch, RequestedAt: f.now}} {
+		f.release = r
+		if a := decide(f); a.call != noCall || a.journal.Step != "" {
+			t.Errorf("%+v: call %d, %+v", r, a.call, a.journal)
+		}
+	}
+}
+
+func TestAChangeIsLookedAtThenLockedThenBegun(t *testing.T) {
+	f := ready()
+	f.checked = nil
+	if a := decide(f); a.call != check || a.status.Released != "" {
+		t.Fatalf("first: call %d, %+v", a.call, a.status)
+	}
+	f = ready()
+	if a := decide(f); a.call != take || a.status.Released != "" || a.journal.Step != "" {
+		t.Fatalf("second: call %d, %+v", a.call, a.status)
+	}
+	f.checked.lock, f.checked.nodes = types.DrainLock{Holder: "n1", Task: types.TaskK3sChange, BootID: "boot"}, append([]types.Node(nil), f.nodes...)
+	f.checked.nodes[1].Ready = types.ConditionUnknown // as seen under the lock
+	if a := decide(f); a.call != free || a.status.Released != "" {
+		t.Fatalf("under the lock something is in the way: call %d, %+v", a.call, a.status)
+	}
+	f.checked.nodes[1].Ready = types.ConditionTrue
+	a := decide(f)
+	if a.call != noCall || a.status.Released != patch || a.journal.Step != types.K3sStepChange || a.journal.Began != f.uptime || a.status.Phase != types.LifecycleChanges {
+		t.Fatalf("third: call %d, %+v, %+v", a.call, a.status, a.journal)
+	}
+	if a.stamp == nil || a.stamp.Step != types.K3sStepChange || a.stamp.To != patch {
+		t.Errorf("the stamp is %+v", a.stamp)
+	}
+	f.checked.at = f.uptime - checkedFor // what was seen is too old to rest a change on
+	if a := decide(f); a.journal.Step != "" || a.status.Released != "" {
+		t.Errorf("by an old look: %+v", a.status)
+	}
+}
+
+// changing are facts of a change that has run well for five minutes.
+func changing() facts {
+	f := ready()
+	f.journal = types.KubeLifecycleJournal{
+		Step: types.K3sStepChange, From: old, To: patch, Kind: types.K3sPatch, BootID: "boot", Began: f.uptime - 5*time.Minute,
+		Pods: []string{"eve-kube-app/a"}, Volumes: map[string]int{"pv-1": 2},
+	}
+	f.lock.Holder, f.checked.lock = "n1", types.DrainLock{Holder: "n1", Task: types.TaskK3sChange, BootID: "boot"}
+	f.version.Version, f.version.Running = patch, patch
+	f.process = k3sprocess.Process{PID: 7, Start: f.uptime - 4*time.Minute}
+	f.node(0, func(n *types.Node) { n.KubeletVersion = patch })
+	return f
+}
+
+func TestAChangeIsVerified(t *testing.T) {
+	volume := types.Volume{Name: "pv-1", State: "attached", Wanted: 2, Running: true, Replicas: []types.Replica{{Node: "n1", Mode: "WO"}, {Node: "n2", Mode: "RW"}}}
+	for name, row := range map[string]struct {
+		change func(*facts)
+		words  string // "" where the change is over
+	}{
+		"all is well":                          {func(*facts) {}, ""},
+		"the API server is silent":             {func(f *facts) { f.known = false }, "does not answer"},
+		"the kubelet is the former one":        {func(f *facts) { f.node(0, func(n *types.Node) { n.KubeletVersion = old }) }, "the kubelet reports " + old},
+		"the disk has another one":             {func(f *facts) { f.version.OnDisk = false }, "on disk"},
+		"k3s began a moment ago":               {func(f *facts) { f.process.Start = f.uptime - 30*time.Second }, "less than 1m0s"},
+		"k3s is known to its supervisor alone": {func(f *facts) { f.process = k3sprocess.Process{} }, ""},
+		"its member of etcd does not vote":     {func(f *facts) { f.node(0, func(n *types.Node) { n.EtcdVoter = types.ConditionFalse }) }, "does not vote"},
+		"not looked at yet":                    {func(f *facts) { f.checked = nil }, "renews its Lease"},
+		"the Lease is not renewed":             {func(f *facts) { f.node(0, func(n *types.Node) { n.Ready = types.ConditionUnknown }) }, "not Ready"},
+		"a pod does not run again":             {func(f *facts) { f.pods["eve-kube-app/a"] = false }, "pod eve-kube-app/a"},
+		"a pod has gone elsewhere":             {func(f *facts) { delete(f.pods, "eve-kube-app/a") }, ""},
+		"a volume has fewer replicas":          {func(f *facts) { f.checked.storage.Volumes = []types.Volume{volume} }, "volume pv-1 has fewer"},
+		"a volume of before that was worse before": {func(f *facts) {
+			f.checked.storage.Volumes = []types.Volume{volume}
+			f.journal.Volumes = map[string]int{"pv-1": 1}
+		}, ""},
+	} {
+		f := changing()
+		row.change(&f)
+		a := decide(f)
+		if over := a.journal.Step == ""; over != (row.words == "") || !strings.Contains(a.status.Reason, row.words) {
+			t.Errorf("%s: %s: %s", name, a.status.Phase, a.status.Reason)
+		}
+		if over := a.call == free; over != (row.words == "") {
+			t.Errorf("%s: call %d", name, a.call)
+		}
+		if want := patch; row.words != "" && a.status.Released != want {
+			t.Errorf("%s: %q is released", name, a.status.Released)
+		}
+	}
+}
+
+func TestAChangeThatDoesNotEndReturnsOnceOrIsStuck(t *testing.T) {
+	f := changing()
+	f.node(0, func(n *types.Node) { n.KubeletVersion, n.Ready = old, types.ConditionUnknown })
+	f.journal.Began = f.uptime - patchFor
+	a := decide(f)
+	if a.status.Phase != types.LifecycleReturns || a.status.Released != old || a.journal.Failed.To != patch || a.journal.Step != types.K3sStepReturn {
+		t.Fatalf("%+v, %+v", a.status, a.journal)
+	}
+	f.journal = a.journal
+	if a = decide(f); a.status.Released != old || a.status.Phase != types.LifecycleReturns || a.stamp.Failed != patch {
+		t.Fatalf("%+v, %+v", a.status, a.stamp)
+	}
+	back := f
+	back.version = types.K3sVersionStatus{Version: old, Running: old, OnDisk: true, Wanted: patch}
+	back.node(0, func(n *types.Node) { n.Ready = types.ConditionTrue })
+	if a = decide(back); a.journal.Step != "" || a.journal.Failed.To != patch || a.call != free || a.status.Phase != types.LifecycleFailed {
+		t.Errorf("it is back: %+v, %+v", a.status, a.journal)
+	}
+	back.journal, back.checked.lock, back.lock = a.journal, types.DrainLock{}, types.Lease{}
+	if a = decide(back); a.call != noCall || strings.Join(lacking(a), " ") != "NotFailed" {
+		t.Errorf("it is tried again: call %d, %s", a.call, a.status.Reason)
+	}
+	back.version.Wanted = "v1.34.5+k3s1"
+	if a = decide(back); a.journal.Failed.To != "" {
+		t.Errorf("another setting: %+v", a.journal)
+	}
+	f.uptime += patchFor
+	if a = decide(f); a.status.Phase != types.LifecycleStuck || a.status.Released != old {
+		t.Errorf("it does not come back: %+v", a.status)
+	}
+
+	f = changing()
+	f.node(0, func(n *types.Node) { n.KubeletVersion, n.Ready = old, types.ConditionUnknown })
+	f.journal.Began, f.journal.Commit = f.uptime-patchFor, "No way back."
+	if a = decide(f); a.status.Phase != types.LifecycleStuck || a.status.Released != patch || a.journal.Step != types.K3sStepChange || !strings.Contains(a.status.Reason, "No way back.") {
+		t.Errorf("after the commit point: %+v", a.status)
+	}
+	f = changing()
+	f.pods["eve-kube-app/a"], f.journal.Began = false, f.uptime-patchFor
+	if a = decide(f); a.status.Phase != types.LifecycleStuck || a.status.Released != patch {
+		t.Errorf("what runs the new version does not return: %+v", a.status)
+	}
+}
+
+func TestK3sIsRestartedOnceWhereItsBinaryIsAnotherOneAlready(t *testing.T) {
+	f := changing()
+	f.node(0, func(n *types.Node) { n.KubeletVersion = old })
+	f.version.Running, f.version.OnDisk = old, false
+	f.process.Start = f.journal.Began - time.Hour
+	a := decide(f)
+	if a.call != restart || !a.journal.Restarted {
+		t.Fatalf("call %d, %+v", a.call, a.journal)
+	}
+	f.journal = a.journal
+	if a = decide(f); a.call == restart {
+		t.Error("it is restarted twice")
+	}
+	for name, change := range map[string]func(*facts){
+		"too early":                       func(f *facts) { f.journal.Began = f.uptime - restartAfter + 1 },
+		"the binary is the one that runs": func(f *facts) { f.version.OnDisk = true },
+		"k3s has been restarted":          func(f *facts) { f.process.Start = f.journal.Began + 1 },
+		"k3s is not found":                func(f *facts) { f.process = k3sprocess.Process{} },
+	} {
+		g := f
+		g.journal.Restarted = false
+		change(&g)
+		if a := decide(g); a.call == restart {
+			t.Errorf("%s: it is restarted", name)
+		}
+	}
+}
+
+func TestWhereNothingIsToChange(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*facts)
+		phase  types.KubeLifecyclePhase
+		words  string
+	}{
+		"the setting is empty": {func(f *facts) { f.version.Wanted = "" }, types.LifecycleIdle, "Which version EVE itself would install is not known"},
+		"it runs already":      {func(f *facts) { f.version.Wanted = old }, types.LifecycleIdle, "is of the version"},
+		"no version runs":      {func(f *facts) { f.version.Running, f.version.Version = "", "" }, types.LifecycleWaits, "not known yet"},
+		"the rules refuse it":  {func(f *facts) { f.version.Wanted = "v1.40.0+k3s1" }, types.LifecycleRefused, "skips minor versions"},
+		"a released refusal": {func(f *facts) {
+			f.version.Wanted = "v1.20.0+k3s1"
+			f.release = types.K3sReleaseRequest{Version: "v1.20.0+k3s1", RequestedAt: f.now}
+		}, types.LifecycleRefused, "downgraded"},
+		"the API server is silent":   {func(f *facts) { f.known = false }, types.LifecycleWaits, "does not answer"},
+		"the journal cannot be read": {func(f *facts) { f.unread = true }, types.LifecycleStuck, "cannot be read"},
+		"nobody says what is wanted": {func(f *facts) { f.heard = false; f.published.Reason = "As before." }, "", "As before."},
+	} {
+		f := ready()
+		row.change(&f)
+		if a := decide(f); a.status.Phase != row.phase || !strings.Contains(a.status.Reason, row.words) || a.status.Released != "" || a.call == take || a.journal.Step != "" {
+			t.Errorf("%s: call %d, %+v", name, a.call, a.status)
+		}
+	}
+}
+
+func TestALockOfAFormerRunIsFreed(t *testing.T) {
+	f := ready()
+	f.version.Wanted, f.checked, f.triedAt = "", nil, f.uptime-time.Hour
+	f.lock = types.Lease{Holder: "n1", Version: "7"}
+	if a := decide(f); a.call != check {
+		t.Errorf("call %d", a.call)
+	}
+	f.checked = &checked{at: f.uptime, nodes: f.nodes, lock: types.DrainLock{Holder: "n1", Task: types.TaskK3sChange, Version: "7"}}
+	if a := decide(f); a.call != free {
+		t.Errorf("call %d", a.call)
+	}
+	f.checked.lock.Task = ""
+	if a := decide(f); a.call != noCall {
+		t.Errorf("a drain's: call %d", a.call)
+	}
+	f.checked, f.looked = nil, "7"
+	if a := decide(f); a.call != noCall {
+		t.Errorf("a drain's, later: call %d", a.call)
+	}
+}

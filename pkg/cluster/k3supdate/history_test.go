@@ -1,0 +1,322 @@
+package k3supdate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
+	"github.com/zedkube/zedkube/types"
+)
+
+// device is a node with its agent, its kube container and its k3s.
+type device struct {
+	row       types.Node // as the API server has it
+	disk      string     // version of the binary
+	published string     // KubeConfig
+	up        bool       // k3s runs
+	since     time.Duration
+	bad       bool          // its k3s does not start with another version
+	away      bool          // down for reasons of its own
+	boot      int           //
+	swapped   time.Duration // when the kube container stopped k3s for another version
+	hold      bool
+	journal   types.KubeLifecycleJournal
+	status    types.KubeLifecycle
+	checked   *checked
+	tried     time.Duration
+	looked    string
+	drain     types.NodeDrainProgress
+	release   types.K3sReleaseRequest
+}
+
+// world is a cluster in which anything happens at any time.
+type world struct {
+	t         *testing.T
+	r         *rand.Rand
+	now       time.Duration
+	devices   []*device
+	wanted    string
+	lock      types.DrainLock
+	written   int
+	disturbed time.Duration // when a node was last lost for reasons of its own
+	committed string        // version that all servers have run
+	changes   int
+	history   []string
+}
+
+var started = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 18)), now: time.Hour, wanted: patch}
+	servers := 1 + w.r.IntN(5)
+	for i := range servers + w.r.IntN(3) {
+		row := server(fmt.Sprintf("n%d", i), old)
+		if i >= servers {
+			row = worker(row.Name, old)
+		}
+		row.TieBreaker, row.K3s = i == 1 && servers > 2, nil
+		w.devices = append(w.devices, &device{row: row, disk: old, published: old, up: true})
+	}
+	return w
+}
+
+func (w *world) note(format string, args ...any) {
+	w.history = append(w.history, fmt.Sprintf("%s ", w.now)+fmt.Sprintf(format, args...))
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.t.Helper()
+	for _, d := range w.devices {
+		w.note("at the end %s runs %s, drain %q, %+v: %s: %s", d.row.Name, d.row.KubeletVersion, d.drain.Phase, d.journal, d.status.Phase, d.status.Reason)
+	}
+	w.note("the lock is %+v", w.lock)
+	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.history[max(0, len(w.history)-60):], "\n"))
+}
+
+func (w *world) nodes() (nodes []types.Node) {
+	for _, d := range w.devices {
+		nodes = append(nodes, d.row)
+	}
+	return nodes
+}
+
+func (w *world) setLock(lock types.DrainLock) {
+	w.written++
+	w.lock, w.lock.Version = lock, fmt.Sprint(w.written)
+}
+
+func (w *world) facts(d *device) facts {
+	nodes := w.nodes()
+	answers := d.up && !d.away && types.QuorumOf(nodes).Has()
+	f := facts{
+		now: started.Add(w.now), uptime: w.now, boot: fmt.Sprint(d.boot), heard: true, known: answers, own: d.row, nodes: nodes, order: order(nodes),
+		version: types.K3sVersionStatus{Version: d.published, Wanted: w.wanted}, requestsKnown: true, drain: d.drain, operatorDrain: d.drain.Phase != "",
+		evidence: evidence{binary: good, snapshot: good, etcd: good, components: good, removed: good}, release: d.release,
+		lock: types.Lease{Holder: w.lock.Holder, Version: w.lock.Version}, off: map[string]bool{}, pods: map[string]bool{},
+		checked: d.checked, triedAt: d.tried, looked: d.looked, journal: d.journal, published: d.status,
+		process: k3sprocess.Process{PID: 7, Start: d.since},
+	}
+	if answers {
+		f.version.Running, f.version.OnDisk = d.row.KubeletVersion, d.row.KubeletVersion == d.disk
+	}
+	if d.hold {
+		f.hold = "hold"
+	}
+	return f
+}
+
+// agent is one step of the agent of a device, as in Step, and k3sconfig after it.
+func (w *world) agent(d *device) {
+	f := w.facts(d)
+	a := decide(f)
+	if a.journal.Step == types.K3sStepChange && d.journal.Step == types.K3sStepNone {
+		w.began(d, a)
+	}
+	if a.status.Phase != d.status.Phase {
+		w.note("%s: %s: %s", d.row.Name, a.status.Phase, a.status.Reason)
+	}
+	d.journal = a.journal
+	if w.r.IntN(50) == 0 {
+		d.checked, d.tried, d.looked = nil, 0, "" // killed with the journal written, and nothing else
+		return
+	}
+	d.status = a.status
+	switch {
+	case a.status.Released != "":
+		d.published = a.status.Released
+	case f.version.Running != "" && f.version.OnDisk:
+		d.published = f.version.Running
+	}
+	if a.stamp != nil && f.known {
+		d.row.K3s = a.stamp
+	}
+	if a.call != noCall && f.known {
+		w.call(d, a.call, f)
+	}
+}
+
+func (w *world) call(d *device, what call, f facts) {
+	d.tried, d.checked = w.now, nil
+	switch {
+	case w.r.IntN(10) == 0:
+		return // it failed
+	case what == free:
+		if w.lock.Holder == d.row.Name && w.lock.Task == types.TaskK3sChange {
+			w.setLock(types.DrainLock{})
+		}
+		return
+	case what == restart:
+		d.since = w.now
+		return
+	case what == take:
+		if w.lock.Version != f.checked.lock.Version || w.r.IntN(10) == 0 {
+			return
+		}
+		w.setLock(types.DrainLock{Holder: d.row.Name, BootID: d.row.BootID, Task: types.TaskK3sChange})
+	}
+	d.checked = &checked{at: w.now, lock: w.lock, nodes: w.nodes()}
+	if w.lock.Task != types.TaskK3sChange {
+		d.looked = w.lock.Version
+	}
+}
+
+// began checks what must hold whenever k3s is changed.
+func (w *world) began(d *device, a action) {
+	w.changes++
+	w.note("%s begins %s", d.row.Name, a.status.To)
+	for _, other := range w.devices {
+		if other != d && other.journal.Step != types.K3sStepNone {
+			w.fail("%s changes while %s does", d.row.Name, other.row.Name)
+		}
+		if !isServer(d.row) && isServer(other.row) && other.row.KubeletVersion != a.status.To {
+			w.fail("the kubelet of %s becomes newer than the API server of %s", d.row.Name, other.row.Name)
+		}
+	}
+	if w.lock.Holder != d.row.Name {
+		w.fail("%s changes while the lock is %+v", d.row.Name, w.lock)
+	}
+	if lack := types.LacksQuorum(w.nodes(), d.row.Name); lack != "" && d.row.Etcd && d.checked.at > w.disturbed {
+		w.fail("%s changes: %s", d.row.Name, lack)
+	}
+	if v := judge(d.row.KubeletVersion, a.status.To, nil); v.why != "" {
+		w.fail("%s changes: %s", d.row.Name, v.why)
+	}
+}
+
+// container is EVE's: it looks at KubeConfig and the binary, and k3s comes up some time later.
+func (w *world) container(d *device) {
+	switch {
+	case d.away:
+	case d.up && d.published != d.disk:
+		if w.committed != "" && d.published < w.committed && isServer(d.row) {
+			w.fail("%s goes from %s to %s after all servers ran %s", d.row.Name, d.disk, d.published, w.committed)
+		}
+		w.note("%s: k3s stops for %s", d.row.Name, d.published)
+		d.up, d.swapped, d.disk, d.row.Ready = false, w.now, d.published, types.ConditionUnknown
+	case !d.up && d.published != d.disk:
+		d.disk = d.published
+	case !d.up && !(d.bad && d.disk != d.row.KubeletVersion) && w.r.IntN(3) == 0:
+		d.up, d.since, d.row.Ready, d.row.KubeletVersion = true, w.now, types.ConditionTrue, d.disk
+		w.note("%s: k3s runs %s", d.row.Name, d.disk)
+	}
+	oldest := ""
+	for _, d := range w.devices {
+		if isServer(d.row) && (oldest == "" || d.row.KubeletVersion < oldest) {
+			oldest = d.row.KubeletVersion
+		}
+	}
+	w.committed = max(w.committed, oldest)
+	for _, d := range w.devices {
+		if d.row.KubeletVersion > oldest && !isServer(d.row) {
+			w.fail("the kubelet of %s is %s, an API server is %s", d.row.Name, d.row.KubeletVersion, oldest)
+		}
+	}
+}
+
+// drains is the operator, who drains a node whose change waits for that, and ends the drain after it.
+func (w *world) drains(d *device) {
+	waits := d.status.Phase == types.LifecycleWaits && d.status.Kind == types.K3sMinor && strings.Contains(d.status.Reason, "drain request")
+	switch {
+	case d.drain.Phase == "" && waits && w.lock.Holder == "" && d.up:
+		w.setLock(types.DrainLock{Holder: d.row.Name, BootID: d.row.BootID})
+		d.drain = types.NodeDrainProgress{Phase: types.PhaseComplete, Lock: types.DrainLockView{Mine: true}}
+	case d.drain.Phase != "" && d.journal.Step == types.K3sStepNone && (d.status.Phase != types.LifecycleWaits || d.status.Kind != types.K3sMinor):
+		d.drain = types.NodeDrainProgress{}
+		if w.lock.Holder == d.row.Name && w.lock.Task == "" {
+			w.setLock(types.DrainLock{})
+		}
+	}
+}
+
+// chance is something that nobody has decided.
+func (w *world) chance(d *device) {
+	switch w.r.IntN(1000) {
+	case 0: // the cable, or the power
+		d.away, d.row.Ready, w.disturbed = true, types.ConditionUnknown, w.now
+		w.note("%s is away", d.row.Name)
+	case 1: // a reboot; what was begun goes on
+		d.boot++
+		d.up, d.since, d.row.Ready, d.row.BootID, d.checked, d.tried, d.looked = false, w.now, types.ConditionUnknown, fmt.Sprint(d.boot), nil, 0, ""
+		d.drain, w.disturbed = types.NodeDrainProgress{}, w.now
+		if w.lock.Holder == d.row.Name && w.lock.Task == "" {
+			w.setLock(types.DrainLock{}) // as drains free theirs
+		}
+		w.note("%s reboots", d.row.Name)
+	case 2:
+		d.bad = !d.bad
+	case 3:
+		d.hold = !d.hold
+	case 4:
+		w.wanted = []string{patch, patch, minor, minor, minor, "v1.35.2+k3s1", "v1.36.0+k3s1", "v1.20.0+k3s1", "v1.39.0+k3s1", "latest", ""}[w.r.IntN(11)]
+		w.note("the setting is %q", w.wanted)
+	case 5:
+		d.release = types.K3sReleaseRequest{Version: w.wanted, RequestedAt: started.Add(w.now)}
+	}
+	if d.away && w.r.IntN(5) == 0 {
+		d.away = false
+		if d.up {
+			d.row.Ready = types.ConditionTrue
+		}
+	}
+}
+
+func (w *world) step(calm bool) {
+	w.now += time.Duration(1+w.r.IntN(20)) * time.Second
+	d := w.devices[w.r.IntN(len(w.devices))]
+	d.row.BootID = fmt.Sprint(d.boot)
+	w.agent(d)
+	w.container(d)
+	w.drains(d)
+	if !calm {
+		w.chance(d)
+	}
+}
+
+// histories plays as many steps in all, each history of 3,000 and then 2,000 calm ones.
+func histories(t *testing.T, steps int) {
+	changes, arrived, seeds := 0, 0, 0
+	for seed := uint64(1); steps > 0; seed++ {
+		w := newWorld(t, seed)
+		for range 3000 {
+			w.step(false)
+		}
+		w.note("calm")
+		settled := true
+		for _, d := range w.devices {
+			d.away, d.bad, d.hold = false, false, false
+			if d.up {
+				d.row.Ready = types.ConditionTrue
+			}
+			settled = settled && d.journal.Failed.To == "" && d.journal.Step == types.K3sStepNone
+		}
+		highest := old
+		for _, d := range w.devices {
+			highest = max(highest, d.row.KubeletVersion, d.disk)
+		}
+		w.wanted = highest // what every node may reach, whatever happened before
+		for range 2000 {
+			w.step(true)
+		}
+		for _, d := range w.devices {
+			switch {
+			case d.row.KubeletVersion == w.wanted:
+				arrived++
+			case d.status.Phase == types.LifecycleRefused || d.status.Phase == types.LifecycleFailed || d.status.Phase == types.LifecycleStuck || !settled:
+			case len(w.devices) == 2 || types.QuorumOf(w.nodes()).Voters == 2: // an operator has to say so
+			case strings.Contains(d.status.Reason, "failed to change"):
+			default:
+				w.fail("seed %d: %s is at %s, not %s: %s: %s", seed, d.row.Name, d.row.KubeletVersion, w.wanted, d.status.Phase, d.status.Reason)
+			}
+		}
+		changes, seeds, steps = changes+w.changes, seeds+1, steps-5000
+	}
+	t.Logf("%d histories, %d changes, %d nodes at the version that was wanted last", seeds, changes, arrived)
+	if changes < seeds || arrived < seeds {
+		t.Error("next to nothing happens in these histories")
+	}
+}
+
+func TestInRandomHistoriesOneNodeChangesAtATime(t *testing.T) { histories(t, 50_000) }

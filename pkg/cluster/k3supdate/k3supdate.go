@@ -1,0 +1,265 @@
+// Package k3supdate decides to which version k3s changes on this node, and when it is its
+// turn: one node of the cluster after the other, under the drain lock (docs/wire.md,
+// "KubeLifecycle").
+//
+//	reads:  K3sVersionStatus, settings, nodes, the drain lock, whatever makes this node go down, KubeNodeConditions, the hold file, an operator's release
+//	writes: KubeLifecycle, KubeLifecycleJournal
+//	acts:   takes and frees the drain lock, stamps the own Node, restarts k3s where its binary is another one already
+package k3supdate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// DefaultHoldFile keeps k3s at the version that runs; what it says is the reason.
+const DefaultHoldFile = "/persist/zedkube/k3s-hold"
+
+const (
+	period       = 30 * time.Second
+	callTimeout  = 90 * time.Second // the wait for renewed Leases included
+	stampTimeout = 30 * time.Second
+)
+
+// Kube is what the component does to the cluster. Every verb ends when its context does.
+type Kube interface {
+	// FreshNodes lists the nodes with the renewals of their kubelets, Storage the volumes
+	// of Longhorn.
+	FreshNodes(ctx context.Context) ([]types.Node, error)
+	Storage(ctx context.Context, node string) (types.Storage, error)
+	// SetDrainLock and FreeDrainLock change the lock of that Version, or fail with an
+	// error that wraps types.ErrConflict.
+	DrainLock(ctx context.Context) (types.DrainLock, error)
+	SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error)
+	FreeDrainLock(ctx context.Context, lock types.DrainLock) error
+	// StampK3s replaces the stamp about k3s on the node.
+	StampK3s(ctx context.Context, node string, stamp types.K3sStamp) error
+}
+
+// K3s is the k3s of this device.
+type K3s interface {
+	Find() (k3sprocess.Process, error)
+	Restart(ctx context.Context, found k3sprocess.Process) error
+}
+
+// Component is the changes of k3s. Every exported field is required.
+type Component struct {
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	Version          pubsub.Reader[types.K3sVersionStatus]
+	Settings         pubsub.Reader[types.ConfigItemValueMap]
+	Release          pubsub.Reader[types.K3sReleaseRequest]
+	Info             pubsub.Reader[types.EdgeNodeInfo]
+	Cluster          pubsub.Reader[types.EdgeNodeClusterStatus]
+	Membership       pubsub.Reader[types.ClusterMembership]
+	Nodes            pubsub.Reader[types.Node]
+	AppPods          pubsub.Reader[types.Pod]
+	Leases           pubsub.Reader[types.Lease]
+	API              pubsub.Reader[types.APIStatus]
+	DeviceOp, Update pubsub.Source[types.NodeDrainRequest]
+	Operator         pubsub.Reader[types.NodeDrainRequest]
+	Drain            pubsub.Reader[types.NodeDrainProgress]
+	Parts            pubsub.Reader[types.KubeClusterUpdateStatus]
+	Conditions       pubsub.Reader[types.KubeNodeConditions]
+	Kube             Kube
+	K3s              K3s
+	Operations       types.OperationLog
+
+	HoldFile    string // DefaultHoldFile, below the root
+	JournalFile string // of Journal
+	BootID      string
+	Uptime      func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
+
+	Lifecycle pubsub.Writer[types.KubeLifecycle]
+	Journal   pubsub.Writer[types.KubeLifecycleJournal]
+
+	pods     pubsub.Pick[types.Pod]
+	calling  loop.Call[result]
+	stamping loop.Call[error]
+	stamped  time.Duration // uptime when that was last tried
+	checked  *checked
+	tried    time.Duration // uptime of the last call
+	looked   string
+	rounds   map[string]round // of the witnesses
+}
+
+// round is the last one of a witness, and when it was first seen.
+type round struct {
+	number int64
+	at     time.Time
+}
+
+// result is what came of a call.
+type result struct {
+	call    call
+	checked *checked
+	err     error
+}
+
+// Run steps until ctx is done and returns after the calls under way have ended.
+func (c *Component) Run(ctx context.Context) {
+	defer c.stamping.End()
+	defer c.calling.End()
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Version, c.Settings, c.Release, c.Info, c.Cluster, c.Membership, c.Nodes, &c.pods,
+		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, &c.calling, &c.stamping)
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(ctx context.Context) error {
+	var errs []error
+	if r, ok := c.calling.Take(); ok {
+		c.collect(r)
+		errs = append(errs, r.err)
+	}
+	if err, ok := c.stamping.Take(); ok {
+		errs = append(errs, err)
+	}
+	f := c.look()
+	a := decide(f)
+	if !reflect.DeepEqual(a.journal, f.journal) && !f.unread {
+		if err := c.Journal.Publish(types.Global, a.journal); err != nil {
+			return fmt.Errorf("publish KubeLifecycleJournal: %w", err) // nothing is begun that a later run would not know
+		}
+	}
+	if s := &a.status; s.Phase != f.published.Phase || s.Reason != f.published.Reason {
+		s.Since = f.now.UTC().Truncate(time.Second)
+		c.Log.WithFields(logrus.Fields{"phase": s.Phase, "k3s_version": s.To}).Info(s.Reason)
+	} else {
+		s.Since = f.published.Since
+	}
+	if err := c.Lifecycle.Publish(types.Global, a.status); err != nil {
+		errs = append(errs, fmt.Errorf("publish KubeLifecycle: %w", err))
+	}
+	if a.call != noCall && !c.calling.Busy() {
+		c.calling.Begin(types.Because(ctx, types.SettingK3sVersion, a.status.Reason), callTimeout, func(ctx context.Context) result { return c.call(ctx, a.call, f) })
+	}
+	if a.stamp != nil && !c.stamping.Busy() && (c.stamped == 0 || f.uptime >= c.stamped+again) {
+		c.stamped = f.uptime
+		c.stamping.Begin(ctx, stampTimeout, func(ctx context.Context) error { return c.Kube.StampK3s(ctx, f.own.Name, *a.stamp) })
+	}
+	return errors.Join(append(errs, loop.Again(a.again))...)
+}
+
+// collect notes what a call has listed.
+func (c *Component) collect(r result) {
+	c.tried, c.checked = c.Uptime(), r.checked
+	if r.checked != nil && r.checked.lock.Task != types.TaskK3sChange {
+		c.looked = r.checked.lock.Version
+	}
+}
+
+func (c *Component) look() facts {
+	f := facts{
+		now: time.Now(), uptime: c.Uptime(), boot: c.BootID, checked: c.checked, triedAt: c.tried, looked: c.looked,
+		requestsKnown: c.DeviceOp.Synced() && c.Update.Synced(), pods: map[string]bool{}, off: map[string]bool{},
+	}
+	var there bool
+	if f.journal, there = c.Journal.Get(types.Global); !there {
+		_, err := os.Lstat(c.JournalFile)
+		f.unread = !errors.Is(err, os.ErrNotExist)
+	}
+	f.published, _ = c.Lifecycle.Get(types.Global)
+	f.version, f.heard = c.Version.Get(types.Global)
+	f.release, _ = c.Release.Get(types.Global)
+	settings, _ := c.Settings.Get(types.Global)
+	f.consent = settings.GlobalSettings[types.SettingK3sConsent].StrValue
+	f.hold = c.held()
+	api, known := c.API.Get(types.Global)
+	info, named := c.Info.Get(types.Global)
+	nodes := c.Nodes.All()
+	f.own, there = types.OwnNode(nodes, info)
+	f.known = known && api.Answers() && api.Synced && named && there && f.own.BootID == c.BootID && c.BootID != ""
+	f.nodes = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
+	f.order = order(f.nodes)
+	f.lock, _ = c.Leases.Get(types.DrainLockName)
+	c.witnessed(nodes, f.now)
+	if holder := nodes[f.lock.Holder]; f.known && holder.Name != "" && holder.Name != f.own.Name {
+		f.off[holder.Name], _ = types.Gone(holder, nodes, c.seen(), f.now)
+	}
+	for _, p := range c.pods.Of(c.AppPods, f.own.Name, func(p types.Pod) bool { return p.NodeName == f.own.Name && p.App != "" && !p.Terminating() }) {
+		f.pods[p.Key()] = p.Phase == types.PodRunning
+	}
+	_, device := c.DeviceOp.Get(types.Global)
+	_, update := c.Update.Get(types.Global)
+	f.deviceDrain = device || update
+	_, f.operatorDrain = c.Operator.Get(types.Global)
+	f.drain, _ = c.Drain.Get(types.Global)
+	member, _ := c.Membership.Get(types.Global)
+	f.leaves = member.State == types.MembershipLeaving
+	parts, _ := c.Parts.Get(types.Global)
+	f.component = component(parts)
+	conditions, _ := c.Conditions.Get(types.Global)
+	f.conditions = conditions.Conditions
+	cluster, _ := c.Cluster.Get(types.Global)
+	f.joined = cluster.BootstrapNode || cluster.JoinServerIP != nil && cluster.JoinServerIP.String() == f.own.InternalIP
+	if f.journal.Step != types.K3sStepNone {
+		f.process, _ = c.K3s.Find() // zero where only its supervisor knows it
+	}
+	return f
+}
+
+// held is what the hold file says. One that cannot be read holds, too.
+func (c *Component) held() string {
+	raw, err := safefile.Read(c.HoldFile, 4<<10)
+	if errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	why := strings.ToValidUTF8(phrase.Cut(strings.Join(strings.Fields(string(raw)), " "), 200), "")
+	return strings.TrimSuffix("the file "+DefaultHoldFile+" is there: "+strings.TrimSuffix(why, "."), ": ")
+}
+
+// component says which component of Kubernetes is in the way, "" for none.
+func component(parts types.KubeClusterUpdateStatus) string {
+	switch parts.Status {
+	case types.KubeCompUpdateDownload, types.KubeCompUpdateInProgress:
+		return "component " + parts.Component.String() + " is updated on this node"
+	case types.KubeCompUpdateDownloadFailed, types.KubeCompUpdateFailed:
+		return "the update of component " + parts.Component.String() + " failed, and EVE begins no other one"
+	}
+	return ""
+}
+
+// witnessed notes which witnesses have looked again.
+func (c *Component) witnessed(nodes map[string]types.Node, now time.Time) {
+	rounds := map[string]round{}
+	for name, n := range nodes {
+		if n.Witness == nil {
+			continue
+		}
+		is, known := c.rounds[name]
+		if is.number != n.Witness.Round || !known {
+			is = round{number: n.Witness.Round}
+			if known { // the first one may be old
+				is.at = now
+			}
+		}
+		rounds[name] = is
+	}
+	c.rounds = rounds
+}
+
+func (c *Component) seen() map[string]time.Time {
+	at := map[string]time.Time{}
+	for name, is := range c.rounds {
+		at[name] = is.at
+	}
+	return at
+}

@@ -1,0 +1,291 @@
+package k3supdate
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"go.uber.org/goleak"
+
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/kubetest"
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// site is a cluster of which every node has an agent, and a kube container that changes k3s
+// as soon as that is released.
+type site struct {
+	*testing.T
+	nodes   pubsub.Table[types.Node]
+	pods    pubsub.Table[types.Pod]
+	api     pubsub.Table[types.APIStatus]
+	leases  pubsub.Table[types.Lease]
+	cluster *kubetest.Cluster
+	agents  []*agent
+	down    int // nodes whose k3s is stopped
+	most    int
+	order   []string // in which k3s was stopped
+}
+
+// agent is the component on one node.
+type agent struct {
+	*site
+	name       string
+	version    pubsub.Table[types.K3sVersionStatus]
+	settings   pubsub.Table[types.ConfigItemValueMap]
+	release    pubsub.Table[types.K3sReleaseRequest]
+	info       pubsub.Table[types.EdgeNodeInfo]
+	status     pubsub.Table[types.EdgeNodeClusterStatus]
+	member     pubsub.Table[types.ClusterMembership]
+	device     requests
+	update     requests
+	operator   pubsub.Table[types.NodeDrainRequest]
+	drain      pubsub.Table[types.NodeDrainProgress]
+	parts      pubsub.Table[types.KubeClusterUpdateStatus]
+	conditions pubsub.Table[types.KubeNodeConditions]
+	lifecycle  pubsub.Table[types.KubeLifecycle]
+	journal    pubsub.Table[types.KubeLifecycleJournal]
+	hold       string
+	broken     bool // its k3s does not come up with another version
+	changing   bool
+	stop       func()
+}
+
+// requests is a topic of requests that has been received.
+type requests struct {
+	pubsub.Table[types.NodeDrainRequest]
+}
+
+func (r *requests) Synced() bool { return true }
+
+func play(t *testing.T, names string, tell func(*site)) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{T: t}
+		s.cluster = &kubetest.Cluster{Nodes: &s.nodes, Pods: &s.pods, API: &s.api, Leases: &s.leases}
+		s.cluster.SetFault(kubetest.None)
+		for _, name := range strings.Fields(names) {
+			n := server(name, old)
+			id := uuid.NewSHA1(uuid.NameSpaceOID, []byte(name))
+			n.UUID, n.K3s = id.String(), nil
+			_ = s.nodes.Publish(name, n)
+			a := &agent{site: s, name: name, hold: filepath.Join(dir, name)}
+			_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: id})
+			s.agents = append(s.agents, a)
+			a.runs(old, "")
+			_ = a.settings.Publish(types.Global, types.ConfigItemValueMap{})
+			a.start()
+		}
+		tell(s)
+		for _, a := range s.agents {
+			a.stop()
+		}
+	})
+}
+
+func (a *agent) runs(version, wanted string) {
+	_ = a.version.Publish(types.Global, types.K3sVersionStatus{Version: version, Running: version, OnDisk: true, Wanted: wanted})
+}
+
+func (a *agent) start() {
+	log, _ := logtest.NewNullLogger()
+	booted := time.Now().Add(-time.Hour)
+	c := &Component{
+		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Settings: &a.settings, Release: &a.release, Info: &a.info, Cluster: &a.status,
+		Membership: &a.member, Nodes: &a.nodes, AppPods: &a.site.pods, Leases: &a.leases, API: &a.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator,
+		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Operations: types.NoOperations{},
+		HoldFile: a.hold, JournalFile: a.hold + ".journal", BootID: "boot", Uptime: func() time.Duration { return time.Since(booted) },
+		Lifecycle: &a.lifecycle, Journal: &a.journal,
+	}
+	ctx, cancel := context.WithCancel(types.ActAs(a.Context(), "k3supdate"))
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	a.stop = func() { cancel(); <-done }
+	synctest.Wait()
+}
+
+func (a *agent) Find() (k3sprocess.Process, error) { return k3sprocess.Process{}, nil }
+
+func (a *agent) Restart(context.Context, k3sprocess.Process) error { return errors.New("not here") }
+
+func (a *agent) is() types.KubeLifecycle {
+	s, _ := a.lifecycle.Get(types.Global)
+	return s
+}
+
+// wants is what the controller asks of every node; each operator has looked at what zedkube
+// does not know.
+func (s *site) wants(version string, released bool) {
+	for _, a := range s.agents {
+		v, _ := a.version.Get(types.Global)
+		v.Wanted = version
+		_ = a.version.Publish(types.Global, v)
+		if released {
+			_ = a.release.Publish(types.Global, types.K3sReleaseRequest{Version: version, RequestedAt: time.Now()})
+		}
+	}
+	synctest.Wait()
+}
+
+// pass lets time go by, in which kube containers do what is released.
+func (s *site) pass(d time.Duration) {
+	for range int(d / (5 * time.Second)) {
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		for _, a := range s.agents {
+			v, _ := a.version.Get(types.Global)
+			if to := a.is().Released; to != "" && to != v.Version && !a.changing {
+				a.changes(to)
+			}
+		}
+	}
+}
+
+// changes stops k3s; a minute later it runs the other version.
+func (a *agent) changes(to string) {
+	a.changing = true
+	a.down++
+	a.most = max(a.most, a.down)
+	a.order = append(a.order, a.name)
+	if lock := a.cluster.Lock(); lock.Holder != a.name || lock.Task != types.TaskK3sChange {
+		a.Errorf("%s changes to %s while the lock is %+v", a.name, to, lock)
+	}
+	if j, _ := a.journal.Get(types.Global); j.Step == types.K3sStepNone {
+		a.Errorf("%s changes to %s, and its journal does not say so", a.name, to)
+	}
+	v, _ := a.version.Get(types.Global)
+	v.Version, v.OnDisk = to, false
+	_ = a.version.Publish(types.Global, v)
+	a.cluster.ChangeNode(a.name, func(n *types.Node) { n.Ready = types.ConditionUnknown })
+	a.changing = false
+	time.AfterFunc(time.Minute, func() {
+		a.down--
+		if a.broken && to != old {
+			return
+		}
+		a.cluster.ChangeNode(a.name, func(n *types.Node) { n.Ready, n.KubeletVersion = types.ConditionTrue, to })
+		a.runs(to, v.Wanted)
+	})
+}
+
+func TestThreeServersTakeAPatchOneAfterTheOther(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		_ = s.agents[0].status.Publish(types.Global, types.EdgeNodeClusterStatus{BootstrapNode: true})
+		s.cluster.ChangeNode("n3", func(n *types.Node) { n.TieBreaker = true })
+		s.pass(time.Minute)
+		s.wants(patch, false)
+		s.pass(10 * time.Minute)
+		if reason := s.agents[2].is().Reason; len(s.order) != 0 || !strings.Contains(reason, "not known whether k3s "+patch+" is on this disk") || !strings.Contains(reason, "zedkube k3s release "+patch) {
+			t.Fatalf("%v changed: %s", s.order, reason)
+		}
+		_ = s.agents[2].release.Publish(types.Global, types.K3sReleaseRequest{Version: patch, RequestedAt: time.Now()})
+		s.pass(30 * time.Second)
+		s.agents[2].stop() // with its k3s stopped
+		s.agents[2].start()
+		s.pass(5 * time.Minute)
+		if got := strings.Join(s.order, " "); got != "n3" || s.cluster.Lock().Holder != "" || s.agents[2].is().Phase != types.LifecycleIdle {
+			t.Fatalf("%s changed, the lock is %+v, %+v", got, s.cluster.Lock(), s.agents[2].is())
+		}
+		s.wants(patch, true)
+		s.pass(20 * time.Minute)
+		if s.most != 1 || len(s.order) != 3 || s.cluster.Lock().Holder != "" {
+			t.Errorf("%v changed, %d at once; the lock is %+v", s.order, s.most, s.cluster.Lock())
+		}
+		for _, a := range s.agents {
+			if n, _ := s.nodes.Get(a.name); n.KubeletVersion != patch || a.is().Phase != types.LifecycleIdle || n.K3s == nil || n.K3s.Step != "" {
+				t.Errorf("%s: %+v, %+v", a.name, a.is(), n.K3s)
+			}
+		}
+	})
+}
+
+func TestANodeThatFailsReturnsAndStopsTheOthers(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		s.pass(time.Minute)
+		s.agents[0].broken = true
+		s.wants(patch, false)
+		_ = s.agents[0].release.Publish(types.Global, types.K3sReleaseRequest{Version: patch, RequestedAt: time.Now()})
+		s.pass(10 * time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "n1" || s.agents[0].is().Phase != types.LifecycleChanges {
+			t.Fatalf("the lock is %+v, %+v", lock, s.agents[0].is())
+		}
+		if reasons := s.agents[1].is().Preconditions; !strings.Contains(reasonOf(reasons, "Lock"), "Node n1 has the drain lock and changes k3s to "+patch+"; it is not Ready") {
+			t.Errorf("n2 waits for %q", reasonOf(reasons, "Lock"))
+		}
+		s.pass(20 * time.Minute)
+		if a := s.agents[0].is(); a.Phase != types.LifecycleWaits || a.Failed.To != patch || s.cluster.Lock().Holder != "" {
+			t.Errorf("%+v, the lock is %+v", a, s.cluster.Lock())
+		}
+		if n, _ := s.nodes.Get("n1"); n.KubeletVersion != old || n.K3s.Failed != patch {
+			t.Errorf("%s, %+v", n.KubeletVersion, n.K3s)
+		}
+		if why := reasonOf(s.agents[1].is().Preconditions, "NotFailed"); why != "Node n1 failed to change to "+patch+"." {
+			t.Errorf("n2 waits for %q", why)
+		}
+	})
+}
+
+func reasonOf(list []types.KubeLifecyclePrecondition, name string) string {
+	for _, p := range list {
+		if p.Name == name {
+			return p.Reason
+		}
+	}
+	return ""
+}
+
+func TestTheHoldFileHolds(t *testing.T) {
+	play(t, "n1", func(s *site) {
+		a := s.agents[0]
+		if err := os.WriteFile(a.hold, []byte("harvest until Friday.\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.wants(patch, true)
+		s.pass(10 * time.Minute)
+		if got := a.is(); len(s.order) != 0 || !strings.Contains(got.Reason, "the file "+DefaultHoldFile+" is there: harvest until Friday.") {
+			t.Fatalf("%v changed: %+v", s.order, got)
+		}
+		if err := errors.Join(os.Remove(a.hold), os.Mkdir(a.hold, 0o700)); err != nil { // it cannot be read
+			t.Fatal(err)
+		}
+		s.pass(10 * time.Minute)
+		if len(s.order) != 0 {
+			t.Fatalf("%v changed", s.order)
+		}
+		if err := os.Remove(a.hold); err != nil {
+			t.Fatal(err)
+		}
+		s.pass(10 * time.Minute)
+		if n, _ := s.nodes.Get("n1"); n.KubeletVersion != patch || s.cluster.Lock().Holder != "" {
+			t.Errorf("%s runs, %+v", n.KubeletVersion, a.is())
+		}
+	})
+}
+
+func TestAJournalThatCannotBeReadChangesNothing(t *testing.T) {
+	play(t, "n1", func(s *site) {
+		a := s.agents[0]
+		a.stop()
+		_ = a.journal.Unpublish(types.Global)
+		if err := os.WriteFile(a.hold+".journal", []byte("?"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.start()
+		s.wants(patch, true)
+		s.pass(10 * time.Minute)
+		if len(s.order) != 0 || a.is().Phase != types.LifecycleStuck {
+			t.Errorf("%v changed: %+v", s.order, a.is())
+		}
+	})
+}

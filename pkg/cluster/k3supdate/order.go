@@ -1,0 +1,59 @@
+package k3supdate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func isServer(n types.Node) bool { return n.ControlPlane || n.Master || n.Etcd }
+
+// order is in which order the nodes change, computed alike on every node: first the servers,
+// because no kubelet may be newer than an API server. Of these the tie-breaker comes first,
+// which has no applications; the leader of etcd comes last, so that it changes once.
+func order(nodes []types.Node) []types.Node {
+	rank := func(n types.Node) int {
+		switch {
+		case !isServer(n):
+			return 4
+		case n.K3s != nil && n.K3s.Leader:
+			return 3
+		case n.K3s != nil && n.K3s.Joined:
+			return 2
+		case !n.TieBreaker:
+			return 1
+		}
+		return 0
+	}
+	ordered := slices.Clone(nodes)
+	slices.SortFunc(ordered, func(a, b types.Node) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
+	})
+	return ordered
+}
+
+// next is the first node that does not run the version; "" for none.
+func next(ordered []types.Node, version string) string {
+	for _, n := range ordered {
+		if n.KubeletVersion != version {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// commits says why own's change to a version cannot be taken back, "" where it can. The
+// data of etcd is that of the oldest member; with the last one it becomes that of the new version.
+// The kubelet of a worker may be older than its servers.
+func commits(own types.Node, nodes []types.Node, to string) string {
+	if !isServer(own) {
+		return ""
+	}
+	for _, n := range nodes {
+		if n.Name != own.Name && isServer(n) && n.KubeletVersion != to {
+			return ""
+		}
+	}
+	return "This node is the last server to change: the cluster cannot return to the version before."
+}

@@ -1,0 +1,274 @@
+package k3supdate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zedkube/zedkube/pkg/base/phrase"
+	"github.com/zedkube/zedkube/types"
+)
+
+// finding is what is known of something that only this node can look at.
+type finding struct {
+	known bool
+	lacks string // a part of a sentence; "" for nothing
+}
+
+// evidence is what only this node can look at. What is not known does not hold: an operator
+// looks at it and releases the change.
+type evidence struct {
+	binary     finding // of To, checked, on this disk, with space for it
+	snapshot   finding // of etcd, recent, read back
+	etcd       finding // members, alarms, size
+	components finding // that they work with To
+	removed    finding // APIs in use that To does not have
+}
+
+// preconditions are what a change waits for, in the order in which it is reported.
+func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondition {
+	var list []types.KubeLifecyclePrecondition
+	released := f.released()
+	add := func(name, lacks string, release bool) {
+		holds := lacks == "" || release && released
+		p := types.KubeLifecyclePrecondition{Name: name, Holds: holds, Release: release && lacks != ""}
+		if lacks != "" {
+			p.Reason = strings.ToUpper(lacks[:1]) + lacks[1:] + "."
+		}
+		list = append(list, p)
+	}
+	look := func(name string, found finding, unknown string) {
+		if !found.known {
+			add(name, "it is not known "+unknown, true)
+			return
+		}
+		add(name, found.lacks, false)
+	}
+	add("NotHeld", f.hold, false)
+	add("NotFailed", f.failures(), true)
+	add("Agreed", f.disagreement(), true)
+	add("ServersFirst", f.serversFirst(), false)
+	add("Turn", f.turn(), true)
+	add("NodesReady", f.notReady(), true)
+	lack, alone := f.quorum()
+	add("Quorum", lack, false)
+	add("QuorumWithoutThis", alone, true)
+	add("NoDrain", f.goesDown(kind), false)
+	add("Components", f.component, true)
+	add("Certificates", f.condition(types.StateServerCertificate, types.StateClientCertificate, types.StateCACertificate), false)
+	add("Clock", f.condition(types.StateClock), false)
+	look("Binary", f.evidence.binary, "whether k3s "+f.version.Wanted+" is on this disk: without it k3s is stopped while it is downloaded, and kube-init of EVE 17.3 restarts it again and again")
+	if f.own.Etcd {
+		look("Snapshot", f.evidence.snapshot, "whether there is a snapshot of etcd, at most 30 minutes old, on this node")
+		look("EtcdHealthy", f.evidence.etcd, "whether etcd has an alarm or is too large")
+		add("EtcdMembers", f.learner(), false)
+		if stepsEtcd(f.from(), f.version.Wanted) {
+			add("EtcdVersion", f.etcdUnknown(), true)
+		}
+	}
+	if kind == types.K3sMinor {
+		look("Compatible", f.evidence.components, "whether KubeVirt and Longhorn work with "+f.version.Wanted)
+		look("RemovedAPIs", f.evidence.removed, "whether an API is used that "+f.version.Wanted+" does not have")
+		add("Drained", f.undrained(), false)
+	}
+	add("Consent", f.consentLacks(), true)
+	add("Lock", f.locked(kind), false)
+	add("Volumes", f.degraded(), true)
+	return list
+}
+
+// released reports whether an operator has released this very change here, after the last
+// failure.
+func (f facts) released() bool {
+	return f.release.Version != "" && f.release.Version == f.version.Wanted && f.release.RequestedAt.After(f.journal.Failed.At)
+}
+
+func (f facts) failures() string {
+	if f.journal.Failed.To == f.version.Wanted {
+		return "this node failed to change to " + f.version.Wanted + ": " + strings.TrimSuffix(f.journal.Failed.Why, ".")
+	}
+	for _, n := range f.nodes {
+		if n.Name != f.own.Name && n.K3s != nil && n.K3s.Failed == f.version.Wanted {
+			return "node " + n.Name + " failed to change to " + f.version.Wanted
+		}
+	}
+	return ""
+}
+
+// disagreement names a node that does not want the same, or of which it is not known.
+func (f facts) disagreement() string {
+	for _, n := range f.nodes {
+		switch {
+		case n.Name == f.own.Name:
+		case n.Foreign() || n.K3s == nil:
+			return "node " + n.Name + " runs no zedkube that waits for its turn"
+		case n.K3s.Wanted != f.version.Wanted:
+			return fmt.Sprintf("the setting k3s.version of node %s is %q", n.Name, phrase.Cut(n.K3s.Wanted, 64))
+		}
+	}
+	return ""
+}
+
+func (f facts) serversFirst() string {
+	for _, n := range f.nodes {
+		if !isServer(f.own) && isServer(n) && n.KubeletVersion != f.version.Wanted {
+			return "server " + n.Name + " runs " + n.KubeletVersion + ", and no kubelet may be newer than an API server"
+		}
+	}
+	return ""
+}
+
+func (f facts) turn() string {
+	name := next(f.order, f.version.Wanted)
+	if name == f.own.Name || name == "" {
+		return ""
+	}
+	return "node " + name + " changes before this one"
+}
+
+func (f facts) notReady() string {
+	for _, n := range f.nodes {
+		if n.Ready != types.ConditionTrue {
+			return "node " + n.Name + " is not Ready"
+		}
+	}
+	return ""
+}
+
+// quorum says what etcd lacks without this node, and what an operator may allow: that the
+// other of two servers has no quorum meanwhile. A single server needs none of others.
+func (f facts) quorum() (lack, alone string) {
+	if !f.own.Votes() {
+		return "", ""
+	}
+	if lack = types.LacksQuorum(f.nodes, f.own.Name); lack != "" {
+		lack = "without this node " + lack
+	}
+	if q := types.QuorumOf(types.Without(f.nodes, f.own.Name)); q.Voters == 2 {
+		alone = "of two servers the other one has no quorum meanwhile"
+	}
+	return lack, alone
+}
+
+func (f facts) learner() string {
+	for _, n := range f.nodes {
+		if n.Etcd && n.EtcdVoter == types.ConditionFalse {
+			return "the member of etcd on node " + n.Name + " is still a learner"
+		}
+	}
+	return ""
+}
+
+func (f facts) etcdUnknown() string {
+	for _, n := range f.nodes {
+		if n.Etcd && etcdOf(n) == "" {
+			return fmt.Sprintf("it is not known which etcd node %s has: before 3.5.%d that of %s may not start", n.Name, etcdStepPatch, f.version.Wanted)
+		}
+	}
+	return ""
+}
+
+// goesDown says what this node does that a change must not meet. A minor one comes after a drain.
+func (f facts) goesDown(kind types.K3sChange) string {
+	switch drained := f.drain.Phase == types.PhaseComplete; {
+	case f.leaves:
+		return "this node leaves its cluster"
+	case !f.requestsKnown:
+		return "it is not known yet whether a drain of this node is requested"
+	case f.deviceDrain:
+		return "the device is about to go down or to be updated"
+	case kind != types.K3sMinor && (f.operatorDrain || f.drain.Phase != "" && f.drain.Phase != types.PhaseIdle):
+		return "a drain of this node is requested or not over"
+	case kind == types.K3sMinor && f.drain.Phase != "" && f.drain.Phase != types.PhaseIdle && !drained:
+		return "the drain of this node is not complete"
+	}
+	return ""
+}
+
+func (f facts) undrained() string {
+	if f.operatorDrain && f.drain.Phase == types.PhaseComplete && f.drain.Lock.Mine {
+		return ""
+	}
+	return "a kubelet takes another minor version only where its node is drained. Run here: zedkube drain request"
+}
+
+// condition is the message of the first of these conditions that is not True.
+func (f facts) condition(names ...types.NodeStateType) string {
+	for _, c := range f.conditions {
+		if slices.Contains(names, c.Type) && c.Status == types.ConditionFalse {
+			return strings.TrimSuffix(c.Message, ".")
+		}
+	}
+	return ""
+}
+
+func (f facts) consentLacks() string {
+	switch {
+	case f.consent == "each":
+		return "the setting k3s.consent asks for an operator's consent to each node"
+	case f.consent == "commit" && commits(f.own, f.nodes, f.version.Wanted) != "":
+		return "the cluster cannot return to the version before once this node has changed, and the setting k3s.consent asks for an operator's consent"
+	case f.consent != "" && f.consent != "none" && f.consent != "commit":
+		return fmt.Sprintf("the setting k3s.consent is %q: none, commit or each", phrase.Cut(f.consent, 20))
+	}
+	return ""
+}
+
+// locked says who has the drain lock, "" where this change may have it or has it. A drain's
+// own lock serves a minor change.
+func (f facts) locked(kind types.K3sChange) string {
+	holder := f.lock.Holder
+	if f.checked != nil {
+		holder = f.checked.lock.Holder
+	}
+	for _, n := range f.nodes { // also where a drain has taken its lock after a boot
+		if n.Name != f.own.Name && n.Name != holder && n.K3s != nil && n.K3s.Step != types.K3sStepNone && !n.Foreign() && !f.off[n.Name] {
+			return "node " + n.Name + " changes k3s to " + phrase.Cut(n.K3s.To, 64)
+		}
+	}
+	i := slices.IndexFunc(f.nodes, func(n types.Node) bool { return n.Name == holder })
+	switch {
+	case holder == "" || i < 0 || f.mine():
+		return ""
+	case holder == f.own.Name && f.checked != nil && f.checked.lock.Task == "" && !f.checked.lock.Ended && kind == types.K3sMinor:
+		return ""
+	case holder == f.own.Name:
+		return "this node has the drain lock for something else"
+	case f.checked != nil && f.takeable(f.checked.lock, f.nodes[i]):
+		return ""
+	}
+	n, why := f.nodes[i], "node "+holder+" has the drain lock"
+	if n.K3s != nil && n.K3s.Step != types.K3sStepNone {
+		why += " and changes k3s to " + phrase.Cut(n.K3s.To, 64)
+	}
+	switch {
+	case n.Ready != types.ConditionTrue:
+		why += "; it is not Ready"
+	case n.Foreign():
+		why += "; its agent does not write its stamp"
+	}
+	return why
+}
+
+// takeable reports whether the lock of a change of k3s is not needed by its holder: its
+// device has booted since, is Ready and has nothing under way, or is proved off.
+func (f facts) takeable(lock types.DrainLock, holder types.Node) bool {
+	if lock.Task != types.TaskK3sChange || lock.Holder != holder.Name || lock.BootID == "" {
+		return false
+	}
+	goesOn := holder.K3s != nil && holder.K3s.Step != types.K3sStepNone && !holder.Foreign()
+	return holder.BootID != lock.BootID && holder.Ready == types.ConditionTrue && !goesOn || f.off[holder.Name]
+}
+
+// degraded names a volume with a replica here that is not healthy.
+func (f facts) degraded() string {
+	if f.checked == nil {
+		return "the volumes with a replica on this node are looked at"
+	}
+	for _, v := range f.checked.storage.Volumes {
+		if v.On(f.own.Name) && (v.Robustness == "degraded" || v.Robustness == "faulted" || v.State == "attached" && v.Robustness != "healthy") {
+			return "volume " + v.Name + ", which has a replica on this node, is not healthy"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,145 @@
+package types
+
+import (
+	"fmt"
+	"time"
+)
+
+// K3sChange is what kind of change leads from one version of k3s to another.
+type K3sChange string
+
+// The changes that the rules allow.
+const (
+	K3sSame  K3sChange = "same"
+	K3sPatch K3sChange = "patch" // a restart
+	K3sMinor K3sChange = "minor" // the node is drained first
+)
+
+// K3sRefusal is the rule by which a change is refused; "" for none.
+type K3sRefusal string
+
+// The rules.
+const (
+	K3sNoVersion   K3sRefusal = "NoVersion"
+	K3sDowngrade   K3sRefusal = "Downgrade"
+	K3sOtherMajor  K3sRefusal = "OtherMajor"
+	K3sSkipsMinors K3sRefusal = "SkipsMinors"
+	K3sMixed       K3sRefusal = "Mixed"
+	K3sEtcdStep    K3sRefusal = "EtcdStep"
+)
+
+// JudgeK3sStep is what the versions alone say of a change (docs/wire.md,
+// "KubeLifecycle"). From "", which is not known, no change can be judged.
+func JudgeK3sStep(from, to string) (K3sChange, K3sRefusal, error) {
+	next, err := ParseK3sVersion(to)
+	if err != nil {
+		return "", K3sNoVersion, err
+	}
+	old, err := ParseK3sVersion(from)
+	switch {
+	case from == "":
+		return "", K3sNoVersion, fmt.Errorf("which version runs here now is unknown")
+	case err != nil:
+		return "", K3sNoVersion, fmt.Errorf("version %q, which runs here now, cannot be compared: %w", from, err)
+	case next.Major != old.Major:
+		return "", K3sOtherMajor, fmt.Errorf("%s is another major version than %s", to, from)
+	case next.compare(old) < 0:
+		return "", K3sDowngrade, fmt.Errorf("%s is older than %s: k3s cannot be downgraded", to, from)
+	case next.Minor > old.Minor+1:
+		return "", K3sSkipsMinors, fmt.Errorf("%s to %s skips minor versions: update to v%d.%d first", from, to, old.Major, old.Minor+1)
+	case next.Minor > old.Minor:
+		return K3sMinor, "", nil
+	case from == to:
+		return K3sSame, "", nil
+	}
+	return K3sPatch, "", nil
+}
+
+// KubeLifecyclePhase is how far a change of k3s has come on this node.
+type KubeLifecyclePhase string
+
+// The phases.
+const (
+	LifecycleIdle    KubeLifecyclePhase = "Idle"
+	LifecycleRefused KubeLifecyclePhase = "Refused"
+	LifecycleWaits   KubeLifecyclePhase = "Waits"
+	LifecycleChanges KubeLifecyclePhase = "Changes"
+	LifecycleReturns KubeLifecyclePhase = "Returns" // to the version before
+	LifecycleFailed  KubeLifecyclePhase = "Failed"  // and has returned to it
+	LifecycleStuck   KubeLifecyclePhase = "Stuck"
+)
+
+// KubeLifecycle says to which version of k3s this node changes and when, under key
+// "global" of a topic of zedkube's own (docs/wire.md, "KubeLifecycle").
+type KubeLifecycle struct {
+	Phase         KubeLifecyclePhase
+	Reason        string     // a sentence: why it is in that phase
+	Since         time.Time  // when Phase and Reason began to be so
+	Wanted        string     // setting k3s.version
+	From, To      string     // "" while there is no change to judge
+	Kind          K3sChange  `json:",omitempty"`
+	Refused       K3sRefusal `json:",omitempty"`
+	Released      string     // what KubeConfig is to say; "" for the version that runs
+	Commit        string     // a sentence where this node's change cannot be taken back; "" where it can
+	Nodes         []KubeLifecycleNode
+	Preconditions []KubeLifecyclePrecondition
+	Failed        K3sFailure `json:",omitzero"`
+}
+
+// KubeLifecycleNode is a node of the cluster, in the order in which they change.
+type KubeLifecycleNode struct {
+	Name    string
+	Version string
+	State   string // done, next, later
+}
+
+// KubeLifecyclePrecondition is one thing that a change waits for.
+type KubeLifecyclePrecondition struct {
+	Name    string
+	Holds   bool
+	Release bool   // zedkube k3s release does without it
+	Reason  string // a sentence, of one that does not hold
+}
+
+// K3sFailure is the version to which a node could not change.
+type K3sFailure struct {
+	To  string
+	Why string // a sentence
+	At  time.Time
+}
+
+// K3sStep is what KubeLifecycleJournal has begun.
+type K3sStep string
+
+// The steps, each written before it takes effect.
+const (
+	K3sStepNone   K3sStep = ""
+	K3sStepChange K3sStep = "change" // To is released
+	K3sStepReturn K3sStep = "return" // From is
+)
+
+// KubeLifecycleJournal is what is to survive a restart while k3s changes, under key
+// "global" of a persistent topic of zedkube's own.
+type KubeLifecycleJournal struct {
+	Step      K3sStep
+	From, To  string
+	Kind      K3sChange
+	BootID    string
+	Began     time.Duration  // of the step, since the boot BootID
+	Commit    string         // as in KubeLifecycle
+	Restarted bool           // k3s was restarted for it
+	Pods      []string       // of applications that ran here before
+	Volumes   map[string]int // healthy replicas, before, of each volume with a replica here
+	Failed    K3sFailure
+}
+
+// K3sStamp is what zedkube says on its own Node of k3s (docs/wire.md, "Nodes").
+type K3sStamp struct {
+	Wanted string  `json:"wanted"`           // setting k3s.version
+	Step   K3sStep `json:"step,omitempty"`   // under way
+	To     string  `json:"to,omitempty"`     // of that
+	Failed string  `json:"failed,omitempty"` // a version to which this node could not change
+	Joined bool    `json:"joined,omitempty"` // the others join the cluster here
+	Leader bool    `json:"leader,omitempty"` // of etcd
+	Etcd   string  `json:"etcd,omitempty"`   // version of its etcd; "" for unknown or none
+}
