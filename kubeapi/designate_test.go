@@ -41,3 +41,26 @@ func TestDesignationsAreWrittenWhereTheyDiffer(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestStampsAboutK3sAreWrittenWhereTheyDiffer(t *testing.T) {
+	n := wholeNode()
+	n.ResourceVersion = "5"
+	c, kube := withFake(t, n)
+	wants := func(version string) types.K3sStamp { return types.K3sStamp{Wanted: version, Joined: true} }
+	for _, step := range []struct {
+		stamp types.K3sStamp
+		sent  int
+	}{{wants("v1.34.4+k3s1"), 1}, {wants("v1.34.4+k3s1"), 1}, {wants(""), 2}} {
+		if err := c.StampK3s(t.Context(), "n1", step.stamp); err != nil {
+			t.Fatal(err)
+		}
+		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		if got := nodes.NodeOf(now).K3s; len(patches(t, kube)) != step.sent || got == nil || *got != step.stamp {
+			t.Errorf("after %+v: %+v, %d patches", step.stamp, got, len(patches(t, kube)))
+		}
+	}
+	n.Annotations = map[string]string{nodes.K3sAnnotation: `{"wanted":"v1`}
+	if got := nodes.NodeOf(n).K3s; got != nil {
+		t.Errorf("half a stamp is read as %+v", got)
+	}
+}

@@ -34,6 +34,9 @@ func writings() map[string]writing {
 		}, "set drain conditions node/n1"},
 		"Fence":   {func(ctx context.Context, c *Client) error { return c.Fence(ctx, node, types.Fence{By: "n2"}) }, "fence node/n1"},
 		"Unfence": {func(ctx context.Context, c *Client) error { return c.Unfence(ctx, node) }, "unfence node/n1"},
+		"StampK3s": {func(ctx context.Context, c *Client) error {
+			return c.StampK3s(ctx, "n1", types.K3sStamp{Wanted: "v1.34.4+k3s1"})
+		}, "stamp k3s on node/n1"},
 		"Designate": {func(ctx context.Context, c *Client) error {
 			return c.Designate(ctx, "n1", types.Designations{Omitted: 1})
 		}, "set designations node/n1"},

@@ -26,8 +26,8 @@ func (c *Client) Stamp(ctx context.Context, node string, stamp types.AgentStamp)
 	return c.annotate(ctx, "stamp", node, asAgent, AgentAnnotation, string(text))
 }
 
-// ForgetStamp takes the stamp off the node, and what its agent said of other nodes
-// and of applications, where the stamp is still the one of the row; else its error wraps
+// ForgetStamp takes the stamp off the node, and what its agent said of other nodes, of
+// applications and of k3s, where the stamp is still the one of the row; else its error wraps
 // types.ErrConflict.
 func (c *Client) ForgetStamp(ctx context.Context, node types.Node) error {
 	return c.patchNode(ctx, "forget stamp of", node.Name, asAgent, func(n *corev1.Node) (access.Values, error) {
@@ -38,7 +38,7 @@ func (c *Client) ForgetStamp(ctx context.Context, node types.Node) error {
 		case node.Agent == nil || !seenOf(row).same(seenOf(node)):
 			return nil, fmt.Errorf("its agent has written it again: %w", types.ErrConflict)
 		}
-		return access.AnnotationsPatch(access.Values{AgentAnnotation: nil, WitnessAnnotation: nil, DesignatedAnnotation: nil}), nil
+		return access.AnnotationsPatch(access.Values{AgentAnnotation: nil, WitnessAnnotation: nil, DesignatedAnnotation: nil, K3sAnnotation: nil}), nil
 	})
 }
 
