@@ -115,7 +115,7 @@ func (c *Cluster) ForgetStamp(ctx context.Context, node types.Node) error {
 		if n.UID != node.UID || n.Agent != nil && !n.StampedAt.Equal(node.StampedAt) {
 			return types.ErrConflict
 		}
-		n.Agent, n.StampedAt, n.StampStale, n.StampUnconfirmed, n.Witness, n.Designated = nil, time.Time{}, false, false, nil, nil
+		n.Agent, n.StampedAt, n.StampStale, n.StampUnconfirmed, n.Witness, n.Designated, n.K3s = nil, time.Time{}, false, false, nil, nil, nil
 		return nil
 	})
 }

@@ -42,7 +42,7 @@ type world struct {
 	lock      types.DrainLock
 	written   int
 	disturbed time.Duration // when a node was last lost for reasons of its own
-	committed string        // version that all servers have run
+	committed string        // version that the last server has begun to run
 	changes   int
 	history   []string
 }
@@ -181,6 +181,9 @@ func (w *world) began(d *device, a action) {
 	if lack := types.LacksQuorum(w.nodes(), d.row.Name); lack != "" && d.row.Etcd && d.checked.at > w.disturbed {
 		w.fail("%s changes: %s", d.row.Name, lack)
 	}
+	if isServer(d.row) && commits(d.row, w.nodes(), a.status.To) != "" {
+		w.committed = max(w.committed, a.status.To)
+	}
 	if v := judge(d.row.KubeletVersion, a.status.To, nil); v.why != "" {
 		w.fail("%s changes: %s", d.row.Name, v.why)
 	}
@@ -192,7 +195,7 @@ func (w *world) container(d *device) {
 	case d.away:
 	case d.up && d.published != d.disk:
 		if w.committed != "" && d.published < w.committed && isServer(d.row) {
-			w.fail("%s goes from %s to %s after all servers ran %s", d.row.Name, d.disk, d.published, w.committed)
+			w.fail("%s goes from %s to %s after the last server began %s", d.row.Name, d.disk, d.published, w.committed)
 		}
 		w.note("%s: k3s stops for %s", d.row.Name, d.published)
 		d.up, d.swapped, d.disk, d.row.Ready = false, w.now, d.published, types.ConditionUnknown
