@@ -174,7 +174,7 @@ func TestAServerForWhichEverythingIsExpiredIsNotStormed(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		perMinute := (api.count() - before) / 10
 		t.Logf("%d requests a minute", perMinute)
-		if perMinute > 45 {
+		if perMinute > 50 { // what is shared, and a few of each table with a back-off of its own
 			t.Errorf("%d requests a minute", perMinute)
 		}
 		check(t, "nodes", kubetest.Keys(tb.nodes.All()), []string{"n1", "n2"})

@@ -36,7 +36,7 @@ func writings() map[string]writing {
 		"Unfence": {func(ctx context.Context, c *Client) error { return c.Unfence(ctx, node) }, "unfence node/n1"},
 		"StampK3s": {func(ctx context.Context, c *Client) error {
 			return c.StampK3s(ctx, "n1", types.K3sStamp{Wanted: "v1.34.4+k3s1"})
-		}, "stamp k3s on node/n1"},
+		}, "stamp k3s node/n1"},
 		"Designate": {func(ctx context.Context, c *Client) error {
 			return c.Designate(ctx, "n1", types.Designations{Omitted: 1})
 		}, "set designations node/n1"},
