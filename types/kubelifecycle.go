@@ -128,6 +128,7 @@ type KubeLifecycleJournal struct {
 	Began     time.Duration  // of the step, since the boot BootID
 	Commit    string         // as in KubeLifecycle
 	Restarted bool           // k3s was restarted for it
+	Ran       bool           // the kubelet has reported To
 	Pods      []string       // of applications that ran here before
 	Volumes   map[string]int // healthy replicas, before, of each volume with a replica here
 	Failed    K3sFailure
@@ -142,4 +143,9 @@ type K3sStamp struct {
 	Joined bool    `json:"joined,omitempty"` // the others join the cluster here
 	Leader bool    `json:"leader,omitempty"` // of etcd
 	Etcd   string  `json:"etcd,omitempty"`   // version of its etcd; "" for unknown or none
+}
+
+// ChangesK3s reports whether the node changes its k3s, as an agent says that is alive.
+func (n Node) ChangesK3s() bool {
+	return n.K3s != nil && n.K3s.Step != K3sStepNone && !n.Foreign()
 }

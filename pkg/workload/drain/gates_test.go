@@ -198,6 +198,15 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 		{"not while the holder removes a stale member", []func(*world){func(w *world) { w.lock.Task = types.TaskMembers }}, "removes a stale member"},
 		{"not even where we are at it ourselves", []func(*world){func(w *world) { w.lock.Task, w.lock.Holder, w.nodes[0].BootID = types.TaskMembers, "n1", "old" }}, "removes a stale member"},
 		{"not while the holder changes the version of k3s", []func(*world){func(w *world) { w.lock.Task = types.TaskK3sChange }}, "node n2 changes the version of k3s"},
+		{"nor where it has rebooted and goes on with that", []func(*world){back, func(w *world) {
+			w.lock.Task, w.lock.Volumes = types.TaskK3sChange, nil
+			w.nodes[1].Agent, w.nodes[1].K3s = &types.AgentStamp{}, &types.K3sStamp{Step: types.K3sStepChange}
+		}}, "node n2 changes the version of k3s"},
+		{"where it has rebooted and does not", []func(*world){back, func(w *world) {
+			w.lock.Task, w.lock.Volumes = types.TaskK3sChange, nil
+			w.nodes[1].Agent, w.nodes[1].K3s = &types.AgentStamp{}, &types.K3sStamp{}
+		}}, ""},
+		{"a change of version here has no end by time", []func(*world){restarting, func(w *world) { w.lock.Task, w.lock.Since = types.TaskK3sChange, wall0.Add(-24*time.Hour) }}, "node n1 changes the version of k3s"},
 		{"nor while it does what this agent does not know", []func(*world){func(w *world) { w.lock.Task = "of a later agent" }}, "node n2 removes a stale member"},
 		{"not while the holder restarts k3s", []func(*world){func(w *world) { w.lock.Task = types.TaskK3s }}, "node n2 restarts k3s"},
 		{"nor while we do ourselves", []func(*world){restarting}, "node n1 restarts k3s"},

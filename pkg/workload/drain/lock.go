@@ -362,7 +362,7 @@ func needed(lock types.DrainLock, nodes []types.Node, s types.Storage) string {
 		return ""
 	case !lock.Ended && lock.Task == types.TaskK3s && holder.BootID == lock.BootID:
 		return fmt.Sprintf("node %s restarts k3s", lock.Holder)
-	case !lock.Ended && lock.Task == types.TaskK3sChange && holder.BootID == lock.BootID:
+	case !lock.Ended && lock.Task == types.TaskK3sChange && (holder.BootID == lock.BootID || holder.ChangesK3s()):
 		return fmt.Sprintf("node %s changes the version of k3s", lock.Holder)
 	case !lock.Ended && lock.Task != "" && holder.BootID == lock.BootID:
 		return fmt.Sprintf("node %s removes a stale member of the cluster", lock.Holder)

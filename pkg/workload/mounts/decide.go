@@ -250,7 +250,7 @@ func (f facts) lasts(a action, key string, long time.Duration) bool {
 // When a drain is over its own agent knows: its volumes have to be as healthy as before.
 func isNeeded(holder, task, boot string, nodes []types.Node) bool {
 	return slices.ContainsFunc(nodes, func(n types.Node) bool {
-		return n.Name == holder && (task == "" || boot == "" || n.BootID == boot || n.Ready != types.ConditionTrue)
+		return n.Name == holder && (task == "" || boot == "" || n.BootID == boot || n.Ready != types.ConditionTrue || task == types.TaskK3sChange && n.ChangesK3s())
 	})
 }
 

@@ -706,6 +706,16 @@ func TestALockThatItsHolderDoesNotNeedIsTaken(t *testing.T) {
 	}
 }
 
+func TestTheLockOfAChangeOfK3sThatGoesOnAfterARebootIsLeft(t *testing.T) {
+	play(t, three, func(s *stage) {
+		s.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "earlier", Task: types.TaskK3sChange})
+		s.cluster.ChangeNode("n2", func(n *types.Node) { n.K3s = &types.K3sStamp{Step: types.K3sStepChange} })
+		a := s.start("n1")
+		s.pass(9 * time.Minute)
+		a.is(0, types.RepairWaits, "node n2 has released the drain lock")
+	})
+}
+
 func TestADrainOfThisNodeKeepsTheLockThatItTakesOver(t *testing.T) {
 	play(t, three, func(s *stage) {
 		a := s.agents["n1"]
