@@ -106,6 +106,7 @@ type K3sVersionStatus struct {
 	Version string    // what KubeConfig tells the kube container; "" is the container's own
 	Running string    // the own kubelet's, as it reported in this boot; "" while it has not
 	OnDisk  bool      // the k3s binary on disk is of version Running
+	Binary  string    // that version, or, until k3s runs in this boot, the one before a change, if the binary is of it
 	Wanted  string    // setting k3s.version
 	Held    bool      // Wanted is not passed on to the kube container
 	Why     string    // why it is held, a sentence; "" where it is not
@@ -148,6 +149,7 @@ func (list K3sOverrideNotes) String() string {
 type K3sReleaseRequest struct {
 	RequestedAt time.Time
 	Version     string
+	Without     []string // preconditions of KubeLifecycle that may lack
 }
 
 // K3sVersion is a version as k3s writes it: v1.34.2+k3s1, v1.35.0-rc1+k3s1.

@@ -127,6 +127,7 @@ type node struct {
 	known   bool   // zedkube knows whether the device belongs to a cluster
 	running string // the own kubelet's version, as the Node of this boot says; "" while unknown
 	onDisk  bool   // the k3s binary on disk is of that version
+	binary  string // as in K3sVersionStatus
 }
 
 // decideVersion is the version for the kube container, and what is published of it: what
@@ -139,7 +140,7 @@ func decideVersion(f facts) (version string, s types.K3sVersionStatus, err error
 	if f.heard {
 		wanted, err = asked(f.settings)
 	}
-	s = types.K3sVersionStatus{Version: f.published.K3sVersion, Running: f.node.running, OnDisk: f.node.onDisk, Wanted: wanted}
+	s = types.K3sVersionStatus{Version: f.published.K3sVersion, Running: f.node.running, OnDisk: f.node.onDisk, Binary: f.node.binary, Wanted: wanted}
 	switch pin := s.Running != "" && s.OnDisk; {
 	case f.lifecycle == nil && s.Version != "": // a change may be under way
 	case f.lifecycle != nil && f.lifecycle.Released != "":

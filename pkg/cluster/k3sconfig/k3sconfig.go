@@ -84,7 +84,7 @@ func (c *Component) look(ctx context.Context) facts {
 	if lifecycle, decided := c.Lifecycle.Get(types.Global); decided {
 		f.lifecycle = &lifecycle
 	}
-	f.node = c.lookNode(ctx, f.now)
+	f.node = c.lookNode(ctx, f)
 	if item := f.settings.GlobalSettings[types.SettingK3sOverride]; !c.override.read || item != c.override.setting {
 		c.override = readOverride(f.settings) // once for each setting: it is parsed
 	}
@@ -108,29 +108,38 @@ func (c *Component) lookFormer(ctx context.Context, f facts) override {
 }
 
 // lookNode is what is known of the k3s that runs here. The Node of a former boot
-// tells the version of before.
-func (c *Component) lookNode(ctx context.Context, now time.Time) (n node) {
+// tells the version of before. A change whose k3s does not start in this boot is taken back by
+// what is on the disk alone.
+func (c *Component) lookNode(ctx context.Context, f facts) (n node) {
 	_, n.known = c.Membership.Get(types.Global)
 	info, named := c.Info.Get(types.Global)
 	own, seen := types.OwnNode(c.Nodes.All(), info)
-	if !named || !seen || c.BootID == "" || own.BootID != c.BootID {
+	version := ""
+	if f.lifecycle != nil {
+		version = f.lifecycle.From
+	}
+	if named && seen && c.BootID != "" && own.BootID == c.BootID {
+		version = own.KubeletVersion
+		n.running = version
+	}
+	if _, err := types.ParseK3sVersion(version); err != nil {
+		n.running = ""
 		return n
 	}
-	if _, err := types.ParseK3sVersion(own.KubeletVersion); err != nil {
-		return n
-	}
-	n.running = own.KubeletVersion
 	if b, ok := c.looking.Take(); ok {
 		if b.err != nil && (c.binary.err == nil || b.err.Error() != c.binary.err.Error()) {
 			c.Log.WithError(b.err).Error("the version of the k3s binary is unknown")
 		}
 		c.binary = b
 	}
-	if last := c.binary; !c.looking.Busy() && (last.version != n.running || now.Sub(c.lookedAt) >= period) {
-		c.lookedAt = now
-		c.looking.Begin(ctx, readFor, func(ctx context.Context) binary { return c.again(ctx, last, own.KubeletVersion) })
+	if last := c.binary; !c.looking.Busy() && (last.version != version || f.now.Sub(c.lookedAt) >= period) {
+		c.lookedAt = f.now
+		c.looking.Begin(ctx, readFor, func(ctx context.Context) binary { return c.again(ctx, last, version) })
 	}
-	n.onDisk = c.binary.has && c.binary.version == n.running
+	if c.binary.has && c.binary.version == version {
+		n.binary = version
+	}
+	n.onDisk = n.running != "" && n.binary == n.running
 	return n
 }
 

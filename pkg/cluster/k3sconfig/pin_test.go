@@ -159,6 +159,26 @@ func (s *story) Begin(o types.Operation) func(types.OperationOutcome, error) {
 	return func(types.OperationOutcome, error) {}
 }
 
+func TestTheBinaryIsLookedIntoBeforeK3sHasStarted(t *testing.T) {
+	tell(t, func(s *story) {
+		s.k3s(runs)
+		s.node(runs, "the boot before")
+		s.joins()
+		_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{From: runs, Released: "v1.34.3+k3s1"})
+		s.start()
+		s.say("v1.34.3+k3s1", "", "")
+		s.later()
+		if got, _ := s.status.Get(types.Global); got.Binary != runs || got.Running != "" || got.OnDisk {
+			s.Errorf("%+v is told", got)
+		}
+		s.k3s("v1.34.3+k3s1")
+		s.later()
+		if got, _ := s.status.Get(types.Global); got.Binary != "" {
+			s.Errorf("%+v is told", got)
+		}
+	})
+}
+
 func TestTheVersionInABinary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k3s")
 	pad := func(n int) string { return strings.Repeat("\x00", n) }
