@@ -72,10 +72,16 @@ func (k K3s) Find() (Process, error) {
 	if err == nil {
 		p, err = k.examine(pid)
 	}
-	if info, gone := os.Stat(k.Socket); err == nil || gone == nil && info.Mode()&fs.ModeSocket != 0 {
+	if err == nil || k.HasSupervisor() {
 		return p, nil
 	}
 	return p, fmt.Errorf("find k3s: %w", err)
+}
+
+// HasSupervisor reports whether the supervisor is kube-init, which can be asked.
+func (k K3s) HasSupervisor() bool {
+	info, err := os.Stat(k.Socket)
+	return err == nil && info.Mode()&fs.ModeSocket != 0
 }
 
 // examine says nothing of another program's arguments, which may hold secrets.

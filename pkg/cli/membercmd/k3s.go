@@ -3,6 +3,7 @@ package membercmd
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,8 @@ func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 		Long: "Let this node install the version of k3s in the setting k3s.version, although it is not its turn or zedkube does\n" +
 			"not know all that it should. One node changes at a time, under the drain lock; quorum, the clock and the certificates\n" +
 			"have to be in order all the same. What it waits for: zedkube topics zedkube/KubeLifecycle\n" +
-			"The release lasts until the node reboots. A downgrade or a skipped minor version is refused.\n\n" + k3sExitCodes,
+			"The release is printed: what is in the way at this moment and may be done without. What comes later needs another one.\n" +
+			"It lasts until the node reboots. What the rules refuse, as a downgrade, is not released.\n\n" + k3sExitCodes,
 		Args: terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return out.RunAction(c, func(w io.Writer) error { return releaseK3s(w, o.Paths(), args[0], time.Now()) })
@@ -56,10 +58,24 @@ func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) er
 	if err := types.CheckK3sStep(s.Version, version); err != nil {
 		return terminal.ExitWith(exitRefused, fmt.Errorf("nothing was changed: %w", err))
 	}
-	if err := device.AskAgent(p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: version}); err != nil {
+	l, _, err := device.ReadRecord[types.KubeLifecycle](p.TopicFile(device.Self, "KubeLifecycle"))
+	if err != nil {
+		return fmt.Errorf("read what version %s waits for: %w", terminal.Clean(version), err)
+	}
+	var without []string
+	for _, precondition := range l.Preconditions {
+		if precondition.Release && l.To == version {
+			without = append(without, precondition.Name)
+		}
+	}
+	if len(without) == 0 {
+		return terminal.ExitWith(exitRefused, fmt.Errorf("nothing that a release could do without is in the way of version %s: %s", terminal.Clean(version), terminal.Clean(l.Reason)))
+	}
+	if err := device.AskAgent(p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: version, Without: without}); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Version %s is released on this node. k3s changes to it under the drain lock.\n", terminal.Clean(version))
+	fmt.Fprintf(out, "Version %s is released on this node, without: %s.\nk3s changes to it under the drain lock when everything else holds.\n",
+		terminal.Clean(version), terminal.Clean(strings.Join(without, ", ")))
 	fmt.Fprint(out, "To watch it: zedkube topics zedkube/KubeLifecycle --watch\n")
 	return nil
 }

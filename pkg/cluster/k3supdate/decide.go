@@ -19,6 +19,7 @@ const (
 	// restartAfter is when k3s is restarted where the binary on disk is another one already
 	// and the kube container has not done so: it looks every 15 s.
 	restartAfter = 2 * time.Minute
+	seenAfter    = 5 * time.Minute  // of an agent: the tables have been filled if they ever are
 	stableFor    = time.Minute      // for which the process of k3s has run
 	checkedFor   = time.Minute      // for which what was listed counts
 	checkEvery   = 30 * time.Second // while something waits for it
@@ -28,6 +29,7 @@ const (
 type facts struct {
 	now    time.Time
 	uptime time.Duration
+	agent  time.Duration // for which this agent has run
 	boot   string
 	heard  bool // k3sconfig says what is wanted
 	known  bool // the tables show the present, this node in this boot too
@@ -51,6 +53,7 @@ type facts struct {
 	conditions    []types.NodeStateCondition
 	evidence      evidence
 	process       k3sprocess.Process // zero where it is not known
+	kubeInit      bool               // it is supervised by kube-init
 	pods          map[string]bool    // of applications on this node, whether they run
 	joined        bool               // others join the cluster at this node
 
@@ -158,12 +161,13 @@ func (f facts) begins(a *action) {
 
 // changes begins the change, in three steps: look, take the lock and look again, release the version.
 func (f facts) changes(a *action) {
-	s, mine := &a.status, f.mine()
+	s := &a.status
 	a.again = again
 	if f.checked != nil {
 		f.nodes = f.checked.nodes // they renew their Leases
 		f.order = order(f.nodes)
 	}
+	mine, drains := f.mine(), f.drains(s.Kind)
 	s.Preconditions = f.preconditions(s.Kind)
 	var lacking []types.KubeLifecyclePrecondition
 	for _, p := range s.Preconditions {
@@ -175,7 +179,10 @@ func (f facts) changes(a *action) {
 	switch {
 	case len(lacking) > 0:
 		s.Reason = waitsFor(lacking, s.To)
-		if mine || f.lock.Holder == f.own.Name && s.Kind != types.K3sMinor {
+		if slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return p.Name == "NotFailed" }) {
+			s.Phase = types.LifecycleFailed
+		}
+		if mine || f.lock.Holder == f.own.Name && !drains {
 			f.gives(a)
 		} else if onlyChecks && f.uptime >= f.triedAt+checkEvery {
 			a.call = check
@@ -185,9 +192,12 @@ func (f facts) changes(a *action) {
 		if f.uptime >= f.triedAt+checkEvery || f.triedAt == 0 {
 			a.call = check
 		}
-	case s.Kind == types.K3sMinor && f.checked.lock.Holder != f.own.Name:
+	case drains && f.checked.lock.Holder != f.own.Name:
 		s.Reason = "The drain of this node does not have the drain lock."
-	case s.Kind != types.K3sMinor && !mine:
+	case mine && f.checked.lock.BootID != f.boot: // another node may be taking it
+		s.Reason = "The drain lock of a former boot is freed."
+		f.gives(a)
+	case !drains && !mine:
 		s.Reason = "The drain lock is taken."
 		a.call = take
 	default:
@@ -206,8 +216,8 @@ func waitsFor(lacking []types.KubeLifecyclePrecondition, to string) string {
 	if n := len(lacking) - 1; n > 0 {
 		why += fmt.Sprintf(" It waits for %s besides.", phrase.Counted(n, "precondition"))
 	}
-	if slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return !p.Release }) {
-		return why
+	if slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return !p.Release && p.Name != "Volumes" }) {
+		return why // the volumes are looked at when all else holds
 	}
 	return why + " If that is as it should be, run here: zedkube k3s release " + to
 }
@@ -225,6 +235,12 @@ func (f facts) goesOn(a *action) {
 	if j.BootID != f.boot {
 		j.BootID, j.Began = f.boot, 0
 	}
+	if f.version.Running == j.To || f.known && f.own.KubeletVersion == j.To {
+		j.Ran = true
+	}
+	if f.checked != nil && f.checked.at <= j.Began {
+		f.checked = nil // of before k3s was stopped
+	}
 	a.again = again
 	lacks, long := f.unverified(target), patchFor
 	if j.Kind == types.K3sMinor {
@@ -236,14 +252,21 @@ func (f facts) goesOn(a *action) {
 		s.Released, s.Reason = "", fmt.Sprintf("k3s is of version %s.", target)
 		if target == s.To {
 			s.Phase, j.Failed, s.Failed = types.LifecycleIdle, types.K3sFailure{}, types.K3sFailure{}
+		} else if j.Failed.To == "" { // it was withdrawn
+			s.Phase = types.LifecycleIdle
 		} else {
 			s.Phase, s.Reason = types.LifecycleFailed, j.Failed.Why
 		}
 		f.gives(a)
 		return
-	case f.uptime < j.Began+long:
+	case f.withdrawn():
+		j.Step, j.Began, j.Commit = types.K3sStepReturn, f.uptime, ""
+		s.Phase, s.Released, s.Commit = types.LifecycleReturns, j.From, ""
+		s.Reason = fmt.Sprintf("k3s stays at %s: the change to %s is withdrawn, and has not begun to run.", j.From, j.To)
+		return
+	case f.uptime < j.Began+long, !f.known && f.agent < seenAfter:
 		s.Reason += lacks + "."
-	case j.Step == types.K3sStepChange && j.Commit == "" && f.own.KubeletVersion != j.To:
+	case j.Step == types.K3sStepChange && !j.Ran && f.own.KubeletVersion != j.To && j.Commit == "" && commits(f.own, f.nodes, j.To) == "":
 		j.Step, j.Began = types.K3sStepReturn, f.uptime
 		j.Failed = types.K3sFailure{To: j.To, Why: fmt.Sprintf("k3s did not run %s within %s: %s.", j.To, long, lacks), At: f.now.UTC().Truncate(time.Second)}
 		s.Phase, s.Released, s.Failed, s.Reason = types.LifecycleReturns, j.From, j.Failed, j.Failed.Why
@@ -260,6 +283,14 @@ func (f facts) goesOn(a *action) {
 	}
 }
 
+// withdrawn reports whether an operator takes back a change whose version has never been on
+// this disk. No data is of that version then, so that the last server may return as well.
+func (f facts) withdrawn() bool {
+	j, v := f.journal, f.version
+	untouched := j.Step == types.K3sStepChange && !j.Ran && v.Binary == j.From && (v.Running == "" || v.Running == j.From)
+	return untouched && f.heard && (v.Wanted == j.From || f.hold != "")
+}
+
 // unverified says what shows that the node does not run the version well, "" for nothing.
 func (f facts) unverified(target string) string {
 	j := f.journal
@@ -270,7 +301,7 @@ func (f facts) unverified(target string) string {
 	switch {
 	case !f.known:
 		return "the API server does not answer"
-	case f.own.KubeletVersion != target:
+	case f.own.KubeletVersion != target || f.version.Running != target:
 		return "the kubelet reports " + f.own.KubeletVersion
 	case !f.version.OnDisk:
 		return "the k3s on disk is not " + target
@@ -278,6 +309,8 @@ func (f facts) unverified(target string) string {
 		return fmt.Sprintf("k3s has run for less than %s", stableFor)
 	case f.own.Etcd && f.own.EtcdVoter == types.ConditionFalse:
 		return "the member of etcd on this node does not vote"
+	case j.Step == types.K3sStepReturn && j.Failed.To != "" && (f.own.K3s == nil || f.own.K3s.Failed != j.Failed.To):
+		return "the other nodes have not been told of the failure"
 	case i < 0:
 		return "it is looked at whether the kubelet renews its Lease"
 	case f.checked.nodes[i].Ready != types.ConditionTrue:
@@ -318,7 +351,7 @@ func (f facts) gives(a *action) {
 
 // writes is the stamp, where it differs from the one on the own Node.
 func (f facts) writes(a *action) {
-	if !f.heard || !f.known {
+	if !f.heard || !f.known || f.unread { // of what is under way the journal knows
 		return
 	}
 	stamp := types.K3sStamp{Wanted: f.version.Wanted, Step: a.journal.Step, To: a.journal.To, Failed: a.journal.Failed.To, Joined: f.joined}

@@ -18,11 +18,23 @@ func ready() facts {
 		version: types.K3sVersionStatus{Version: old, Running: old, OnDisk: true, Wanted: patch},
 		nodes:   []types.Node{server("n1", old), server("n2", old), server("n3", old)}, requestsKnown: true,
 		evidence: evidence{binary: good, snapshot: good, etcd: good, components: good, removed: good},
-		pods:     map[string]bool{"eve-kube-app/a": true}, off: map[string]bool{},
+		pods:     map[string]bool{"eve-kube-app/a": true}, off: map[string]bool{}, agent: 9 * time.Hour, conditions: conditions(types.ConditionTrue, ""),
 	}
 	f.own, f.order = f.nodes[0], order(f.nodes)
 	f.checked = &checked{at: f.uptime, nodes: f.nodes}
 	return f
+}
+
+// conditions are those that a change rests on, all True but one.
+func conditions(of types.ConditionStatus, name types.NodeStateType) (list []types.NodeStateCondition) {
+	for _, t := range []types.NodeStateType{types.StateServerCertificate, types.StateClientCertificate, types.StateCACertificate, types.StateClock} {
+		c := types.NodeStateCondition{Type: t, Status: types.ConditionTrue}
+		if t == name {
+			c.Status, c.Message = of, "It is bad."
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // lacking are the preconditions that do not hold.
@@ -57,9 +69,7 @@ func TestPreconditionsOfAChange(t *testing.T) {
 		return func(f *facts) { f.node(i, func(n *types.Node) { n.Ready = types.ConditionUnknown }) }
 	}
 	condition := func(name types.NodeStateType) func(*facts) {
-		return func(f *facts) {
-			f.conditions = []types.NodeStateCondition{{Type: name, Status: types.ConditionFalse, Message: "It is bad."}}
-		}
+		return func(f *facts) { f.conditions = conditions(types.ConditionFalse, name) }
 	}
 	locked := func(lock types.DrainLock) func(*facts) {
 		return func(f *facts) { f.lock.Holder, f.checked.lock = lock.Holder, lock }
@@ -76,7 +86,10 @@ func TestPreconditionsOfAChange(t *testing.T) {
 		"this node failed before":                  {[]func(*facts){func(f *facts) { f.journal.Failed = types.K3sFailure{To: patch, Why: "No."} }}, "NotFailed", "this node failed to change", true},
 		"another node failed": {[]func(*facts){func(f *facts) {
 			f.node(1, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: patch, Failed: patch} })
-		}}, "NotFailed", "node n2 failed", true},
+		}}, "OthersNotFailed", "node n2 failed", false},
+		"another node failed, whose agent is gone": {[]func(*facts){func(f *facts) {
+			f.node(1, func(n *types.Node) { n.StampStale, n.K3s = true, &types.K3sStamp{Wanted: patch, Failed: patch} })
+		}}, "Agreed", "node n2 runs no zedkube", true},
 		"another node wants something else":   {[]func(*facts){func(f *facts) { f.node(1, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: old} }) }}, "Agreed", `node n2 is "v1.34.2`, true},
 		"another node has no such stamp":      {[]func(*facts){func(f *facts) { f.node(2, func(n *types.Node) { n.K3s = nil }) }}, "Agreed", "node n3 runs no zedkube", true},
 		"another node runs EVE's own zedkube": {[]func(*facts){func(f *facts) { f.node(2, func(n *types.Node) { n.StampStale = true }) }}, "Agreed", "node n3 runs no zedkube", true},
@@ -102,13 +115,36 @@ func TestPreconditionsOfAChange(t *testing.T) {
 		"a certificate expires":                       {[]func(*facts){condition(types.StateServerCertificate)}, "Certificates", "it is bad", false},
 		"the clock is wrong":                          {[]func(*facts){condition(types.StateClock)}, "Clock", "it is bad", false},
 		"a condition of something else does not mind": {changes: []func(*facts){condition(types.StateCordon)}},
-		"no binary is known":                          {[]func(*facts){func(f *facts) { f.evidence.binary = finding{} }}, "Binary", "not known whether k3s " + patch, true},
-		"no space for the binary":                     {[]func(*facts){func(f *facts) { f.evidence.binary.lacks = "the disk is full" }}, "Binary", "the disk is full", false},
-		"no snapshot is known":                        {[]func(*facts){func(f *facts) { f.evidence.snapshot = finding{} }}, "Snapshot", "snapshot of etcd", true},
-		"an old snapshot":                             {[]func(*facts){func(f *facts) { f.evidence.snapshot.lacks = "the snapshot is 2 h old" }}, "Snapshot", "2 h old", false},
-		"etcd is not known":                           {[]func(*facts){func(f *facts) { f.evidence.etcd = finding{} }}, "EtcdHealthy", "alarm", true},
-		"etcd has an alarm":                           {[]func(*facts){func(f *facts) { f.evidence.etcd.lacks = "etcd has alarm NOSPACE" }}, "EtcdHealthy", "NOSPACE", false},
-		"a learner":                                   {[]func(*facts){func(f *facts) { f.node(2, func(n *types.Node) { n.EtcdVoter = types.ConditionFalse }) }}, "QuorumWithoutThis EtcdMembers", "two servers", false},
+		"a certificate is not known":                  {[]func(*facts){func(f *facts) { f.conditions = conditions(types.ConditionUnknown, types.StateCACertificate) }}, "Certificates", "not known whether the certificates", true},
+		"no condition is known":                       {[]func(*facts){func(f *facts) { f.conditions = nil }}, "Certificates Clock", "not known whether the certificates", true},
+		"kube-init, and nothing in place":             {[]func(*facts){func(f *facts) { f.evidence.binary, f.kubeInit = finding{}, true }}, "Binary", "first put the binary of " + patch, false},
+		"kube-init, and a binary in place":            {[]func(*facts){func(f *facts) { f.evidence.binary, f.kubeInit, f.version.OnDisk = finding{}, true, false }}, "Binary", "not known whether k3s " + patch, true},
+		"a server with EVE's own zedkube is cordoned": {[]func(*facts){func(f *facts) {
+			f.node(2, func(n *types.Node) { n.StampStale, n.Unschedulable = true, true })
+		}}, "Agreed Lock", "node n3 runs no zedkube", false},
+		"a server whose agent is not confirmed is cordoned": {[]func(*facts){func(f *facts) {
+			f.node(2, func(n *types.Node) { n.StampUnconfirmed, n.Unschedulable = true, true })
+		}}, "Lock", "node n3 is cordoned and may be draining", false},
+		"a tie-breaker's cordon is no drain": {changes: []func(*facts){func(f *facts) {
+			f.node(0, func(n *types.Node) { n.TieBreaker = true })
+			f.node(2, func(n *types.Node) { n.TieBreaker, n.StampUnconfirmed, n.Unschedulable = true, true, true })
+		}}},
+		"a minor version of a single node is not drained for": {changes: []func(*facts){toMinor, func(f *facts) {
+			f.nodes = f.nodes[:1]
+			f.node(0, func(*types.Node) {})
+			f.operatorDrain, f.drain, f.lock, f.checked.lock = false, types.NodeDrainProgress{}, types.Lease{}, types.DrainLock{}
+		}}},
+		"but not while a drain of it is not over": {[]func(*facts){toMinor, func(f *facts) {
+			f.nodes = f.nodes[:1]
+			f.node(0, func(*types.Node) {})
+		}}, "NoDrain Lock", "a drain of this node", false},
+		"no binary is known":      {[]func(*facts){func(f *facts) { f.evidence.binary = finding{} }}, "Binary", "not known whether k3s " + patch, true},
+		"no space for the binary": {[]func(*facts){func(f *facts) { f.evidence.binary.lacks = "the disk is full" }}, "Binary", "the disk is full", false},
+		"no snapshot is known":    {[]func(*facts){func(f *facts) { f.evidence.snapshot = finding{} }}, "Snapshot", "snapshot of etcd", true},
+		"an old snapshot":         {[]func(*facts){func(f *facts) { f.evidence.snapshot.lacks = "the snapshot is 2 h old" }}, "Snapshot", "2 h old", false},
+		"etcd is not known":       {[]func(*facts){func(f *facts) { f.evidence.etcd = finding{} }}, "EtcdHealthy", "alarm", true},
+		"etcd has an alarm":       {[]func(*facts){func(f *facts) { f.evidence.etcd.lacks = "etcd has alarm NOSPACE" }}, "EtcdHealthy", "NOSPACE", false},
+		"a learner":               {[]func(*facts){func(f *facts) { f.node(2, func(n *types.Node) { n.EtcdVoter = types.ConditionFalse }) }}, "QuorumWithoutThis EtcdMembers", "two servers", false},
 		"an unknown etcd before 3.6": {[]func(*facts){func(f *facts) {
 			f.version = types.K3sVersionStatus{Version: "v1.33.9+k3s1", Running: "v1.33.9+k3s1", OnDisk: true, Wanted: "v1.34.2+k3s1"}
 			toMinor(f)
@@ -169,7 +205,11 @@ func TestPreconditionsOfAChange(t *testing.T) {
 		if begins := a.call == take || a.journal.Step == types.K3sStepChange; begins != (row.lacks == "") {
 			t.Errorf("%s: call %d, %+v", name, a.call, a.journal)
 		}
-		f.release = types.K3sReleaseRequest{Version: f.version.Wanted, RequestedAt: f.now}
+		f.release = types.K3sReleaseRequest{Version: f.version.Wanted, RequestedAt: f.now, Without: []string{"Something"}}
+		if a := decide(f); row.lacks != "" && (a.call == take || a.journal.Step == types.K3sStepChange) {
+			t.Errorf("%s, something else is released: call %d", name, a.call)
+		}
+		f.release.Without = lacking(a)
 		a = decide(f)
 		if begins := a.call == take || a.journal.Step == types.K3sStepChange; begins != (row.lacks == "" || row.release) {
 			t.Errorf("%s, released: %q lack, call %d", name, lacking(a), a.call)
@@ -180,9 +220,11 @@ func TestPreconditionsOfAChange(t *testing.T) {
 func TestAReleaseOfAnotherVersionOrBeforeTheFailureDoesNotCount(t *testing.T) {
 	f := ready()
 	f.journal.Failed = types.K3sFailure{To: patch, Why: "No.", At: f.now}
-	for _, r := range []types.K3sReleaseRequest{{Version: minor, RequestedAt: f.now.Add(1)}, {Version: patch, RequestedAt: f.now}} {
+	for _, r := range []types.K3sReleaseRequest{
+		{Version: minor, RequestedAt: f.now.Add(1), Without: []string{"NotFailed"}}, {Version: patch, RequestedAt: f.now, Without: []string{"NotFailed"}},
+	} {
 		f.release = r
-		if a := decide(f); a.call != noCall || a.journal.Step != "" {
+		if a := decide(f); a.call != noCall || a.journal.Step != "" || a.status.Phase != types.LifecycleFailed {
 			t.Errorf("%+v: call %d, %+v", r, a.call, a.journal)
 		}
 	}
@@ -211,6 +253,11 @@ func TestAChangeIsLookedAtThenLockedThenBegun(t *testing.T) {
 	if a.stamp == nil || a.stamp.Step != types.K3sStepChange || a.stamp.To != patch {
 		t.Errorf("the stamp is %+v", a.stamp)
 	}
+	f.checked.lock.BootID = "before"
+	if a := decide(f); a.call != free || a.journal.Step != "" {
+		t.Errorf("by a lock of the boot before, that another node may take: call %d, %+v", a.call, a.status)
+	}
+	f.checked.lock.BootID = "boot"
 	f.checked.at = f.uptime - checkedFor // what was seen is too old to rest a change on
 	if a := decide(f); a.journal.Step != "" || a.status.Released != "" {
 		t.Errorf("by an old look: %+v", a.status)
@@ -241,6 +288,8 @@ func TestAChangeIsVerified(t *testing.T) {
 		"the API server is silent":             {func(f *facts) { f.known = false }, "does not answer"},
 		"the kubelet is the former one":        {func(f *facts) { f.node(0, func(n *types.Node) { n.KubeletVersion = old }) }, "the kubelet reports " + old},
 		"the disk has another one":             {func(f *facts) { f.version.OnDisk = false }, "on disk"},
+		"k3sconfig has not seen it yet":        {func(f *facts) { f.version.Running = old }, "the kubelet reports"},
+		"looked at before k3s was stopped":     {func(f *facts) { f.journal.Began = f.checked.at }, "renews its Lease"},
 		"k3s began a moment ago":               {func(f *facts) { f.process.Start = f.uptime - 30*time.Second }, "less than 1m0s"},
 		"k3s is known to its supervisor alone": {func(f *facts) { f.process = k3sprocess.Process{} }, ""},
 		"its member of etcd does not vote":     {func(f *facts) { f.node(0, func(n *types.Node) { n.EtcdVoter = types.ConditionFalse }) }, "does not vote"},
@@ -271,6 +320,7 @@ func TestAChangeIsVerified(t *testing.T) {
 
 func TestAChangeThatDoesNotEndReturnsOnceOrIsStuck(t *testing.T) {
 	f := changing()
+	f.version.Running = old
 	f.node(0, func(n *types.Node) { n.KubeletVersion, n.Ready = old, types.ConditionUnknown })
 	f.journal.Began = f.uptime - patchFor
 	a := decide(f)
@@ -284,6 +334,11 @@ func TestAChangeThatDoesNotEndReturnsOnceOrIsStuck(t *testing.T) {
 	back := f
 	back.version = types.K3sVersionStatus{Version: old, Running: old, OnDisk: true, Wanted: patch}
 	back.node(0, func(n *types.Node) { n.Ready = types.ConditionTrue })
+	back.checked.at = back.uptime + 1
+	if a = decide(back); a.journal.Step == "" || !strings.Contains(a.status.Reason, "have not been told") {
+		t.Errorf("another node may begin, and does not know of the failure: %+v", a.status)
+	}
+	back.node(0, func(n *types.Node) { n.K3s = &types.K3sStamp{Failed: patch} })
 	if a = decide(back); a.journal.Step != "" || a.journal.Failed.To != patch || a.call != free || a.status.Phase != types.LifecycleFailed {
 		t.Errorf("it is back: %+v, %+v", a.status, a.journal)
 	}
@@ -301,6 +356,7 @@ func TestAChangeThatDoesNotEndReturnsOnceOrIsStuck(t *testing.T) {
 	}
 
 	f = changing()
+	f.version.Running = old
 	f.node(0, func(n *types.Node) { n.KubeletVersion, n.Ready = old, types.ConditionUnknown })
 	f.journal.Began, f.journal.Commit = f.uptime-patchFor, "No way back."
 	if a = decide(f); a.status.Phase != types.LifecycleStuck || a.status.Released != patch || a.journal.Step != types.K3sStepChange || !strings.Contains(a.status.Reason, "No way back.") {
@@ -310,6 +366,77 @@ func TestAChangeThatDoesNotEndReturnsOnceOrIsStuck(t *testing.T) {
 	f.pods["eve-kube-app/a"], f.journal.Began = false, f.uptime-patchFor
 	if a = decide(f); a.status.Phase != types.LifecycleStuck || a.status.Released != patch {
 		t.Errorf("what runs the new version does not return: %+v", a.status)
+	}
+}
+
+func TestWhatHasRunOrCannotBeSeenDoesNotReturn(t *testing.T) {
+	f := changing()
+	if a := decide(f); !a.journal.Ran && a.journal.Step != "" {
+		t.Errorf("what runs is not noted: %+v", a.journal)
+	}
+	f.pods["eve-kube-app/a"] = false
+	if a := decide(f); !a.journal.Ran {
+		t.Errorf("what runs is not noted: %+v", a.journal)
+	}
+	for name, row := range map[string]struct {
+		change  func(*facts)
+		returns bool
+	}{
+		"it never ran":                {func(*facts) {}, true},
+		"it ran":                      {func(f *facts) { f.journal.Ran = true }, false},
+		"it ran, and nothing is seen": {func(f *facts) { f.journal.Ran, f.known, f.own, f.nodes = true, false, types.Node{}, nil }, false},
+		"the agent has just started":  {func(f *facts) { f.agent, f.known, f.own, f.nodes = 0, false, types.Node{}, nil }, false},
+		"nothing is seen for minutes": {func(f *facts) { f.agent, f.known, f.own, f.nodes = seenAfter, false, types.Node{}, nil }, true},
+		"all others have changed by now": {func(f *facts) {
+			f.node(1, func(n *types.Node) { n.KubeletVersion = patch })
+			f.node(2, func(n *types.Node) { n.KubeletVersion = patch })
+		}, false},
+	} {
+		f := changing()
+		f.version.Running, f.journal.Began = old, f.uptime-patchFor
+		f.node(0, func(n *types.Node) { n.KubeletVersion = old })
+		row.change(&f)
+		if a := decide(f); (a.journal.Step == types.K3sStepReturn) != row.returns || (a.status.Released == old) != row.returns {
+			t.Errorf("%s: %+v, %+v", name, a.status, a.journal)
+		}
+	}
+}
+
+func TestAChangeIsWithdrawnWhileItsVersionHasNeverBeenOnTheDisk(t *testing.T) {
+	for name, row := range map[string]struct {
+		change  func(*facts)
+		returns bool
+	}{
+		"nobody withdraws it":               {func(f *facts) { f.version.Wanted = patch }, false},
+		"the setting says From":             {func(*facts) {}, true},
+		"the hold file":                     {func(f *facts) { f.version.Wanted, f.hold = patch, "hold" }, true},
+		"the setting is not known":          {func(f *facts) { f.heard = false }, false},
+		"the setting is empty":              {func(f *facts) { f.version.Wanted = "" }, false},
+		"To ran once":                       {func(f *facts) { f.journal.Ran = true }, false},
+		"the disk has another one":          {func(f *facts) { f.version.Binary, f.version.OnDisk = "", false }, false},
+		"another version runs":              {func(f *facts) { f.version.Running = "v1.34.9+k3s1" }, false},
+		"k3s has not started in this boot":  {func(f *facts) { f.version.Running, f.known, f.own, f.nodes = "", false, types.Node{}, nil }, true},
+		"also long after it was to be over": {func(f *facts) { f.journal.Began = 0 }, true},
+	} {
+		f := changing()
+		f.journal.Commit = "No way back."
+		f.version = types.K3sVersionStatus{Version: patch, Running: old, OnDisk: true, Binary: old, Wanted: old}
+		f.node(0, func(n *types.Node) { n.KubeletVersion = old })
+		row.change(&f)
+		a := decide(f)
+		if (a.status.Released == old) != row.returns || (a.journal.Step == types.K3sStepReturn) != row.returns {
+			t.Errorf("%s: %+v", name, a.status)
+		}
+		if !row.returns || !a.status.Since.IsZero() || a.journal.Failed.To != "" {
+			continue
+		}
+		f.journal, f.journal.Began, f.known = a.journal, 0, true
+		f.nodes = ready().nodes
+		f.node(0, func(*types.Node) {})
+		f.version.Running, f.version.OnDisk = old, true
+		if a = decide(f); a.journal.Step != "" || a.call != free || a.status.Phase != types.LifecycleIdle {
+			t.Errorf("%s, later: call %d, %+v", name, a.call, a.status)
+		}
 	}
 }
 
@@ -356,12 +483,13 @@ func TestWhereNothingIsToChange(t *testing.T) {
 			f.release = types.K3sReleaseRequest{Version: "v1.20.0+k3s1", RequestedAt: f.now}
 		}, types.LifecycleRefused, "downgraded"},
 		"the API server is silent":   {func(f *facts) { f.known = false }, types.LifecycleWaits, "does not answer"},
+		"kube-init alone":            {func(f *facts) { f.version.Wanted, f.kubeInit = old, true }, types.LifecycleIdle, "is of the version"},
 		"the journal cannot be read": {func(f *facts) { f.unread = true }, types.LifecycleStuck, "cannot be read"},
 		"nobody says what is wanted": {func(f *facts) { f.heard = false; f.published.Reason = "As before." }, "", "As before."},
 	} {
 		f := ready()
 		row.change(&f)
-		if a := decide(f); a.status.Phase != row.phase || !strings.Contains(a.status.Reason, row.words) || a.status.Released != "" || a.call == take || a.journal.Step != "" {
+		if a := decide(f); a.status.Phase != row.phase || !strings.Contains(a.status.Reason, row.words) || a.status.Released != "" || a.call == take || a.journal.Step != "" || f.unread && a.stamp != nil {
 			t.Errorf("%s: call %d, %+v", name, a.call, a.status)
 		}
 	}

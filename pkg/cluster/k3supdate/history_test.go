@@ -93,7 +93,7 @@ func (w *world) facts(d *device) facts {
 	answers := d.up && !d.away && types.QuorumOf(nodes).Has()
 	f := facts{
 		now: started.Add(w.now), uptime: w.now, boot: fmt.Sprint(d.boot), heard: true, known: answers, own: d.row, nodes: nodes, order: order(nodes),
-		version: types.K3sVersionStatus{Version: d.published, Wanted: w.wanted}, requestsKnown: true, drain: d.drain, operatorDrain: d.drain.Phase != "",
+		version: types.K3sVersionStatus{Version: d.published, Wanted: w.wanted}, requestsKnown: true, agent: time.Hour, conditions: conditions(types.ConditionTrue, ""), drain: d.drain, operatorDrain: d.drain.Phase != "",
 		evidence: evidence{binary: good, snapshot: good, etcd: good, components: good, removed: good}, release: d.release,
 		lock: types.Lease{Holder: w.lock.Holder, Version: w.lock.Version}, off: map[string]bool{}, pods: map[string]bool{},
 		checked: d.checked, triedAt: d.tried, looked: d.looked, journal: d.journal, published: d.status,
@@ -104,6 +104,12 @@ func (w *world) facts(d *device) facts {
 	}
 	if d.hold {
 		f.hold = "hold"
+	}
+	if d.disk == f.from() || d.disk == d.journal.From {
+		f.version.Binary = d.disk
+	}
+	if w.r.IntN(30) == 0 { // the agent has just been started
+		f.known, f.own, f.nodes, f.order, f.lock, f.agent, f.version.Running, f.version.OnDisk = false, types.Node{}, nil, nil, types.Lease{}, 0, "", false
 	}
 	return f
 }
@@ -256,7 +262,7 @@ func (w *world) chance(d *device) {
 		w.wanted = []string{patch, patch, minor, minor, minor, "v1.35.2+k3s1", "v1.36.0+k3s1", "v1.20.0+k3s1", "v1.39.0+k3s1", "latest", ""}[w.r.IntN(11)]
 		w.note("the setting is %q", w.wanted)
 	case 5:
-		d.release = types.K3sReleaseRequest{Version: w.wanted, RequestedAt: started.Add(w.now)}
+		d.release = types.K3sReleaseRequest{Version: w.wanted, RequestedAt: started.Add(w.now), Without: all}
 	}
 	if d.away && w.r.IntN(5) == 0 {
 		d.away = false

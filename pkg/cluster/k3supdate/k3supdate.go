@@ -56,6 +56,7 @@ type Kube interface {
 // K3s is the k3s of this device.
 type K3s interface {
 	Find() (k3sprocess.Process, error)
+	HasSupervisor() bool
 	Restart(ctx context.Context, found k3sprocess.Process) error
 }
 
@@ -95,6 +96,7 @@ type Component struct {
 	calling  loop.Call[result]
 	stamping loop.Call[error]
 	stamped  time.Duration // uptime when that was last tried
+	began    time.Duration // uptime of the first step
 	checked  *checked
 	tried    time.Duration // uptime of the last call
 	looked   string
@@ -171,6 +173,10 @@ func (c *Component) look() facts {
 		now: time.Now(), uptime: c.Uptime(), boot: c.BootID, checked: c.checked, triedAt: c.tried, looked: c.looked,
 		requestsKnown: c.DeviceOp.Synced() && c.Update.Synced(), pods: map[string]bool{}, off: map[string]bool{},
 	}
+	if c.began == 0 {
+		c.began = f.uptime
+	}
+	f.agent, f.kubeInit = f.uptime-c.began, c.K3s.HasSupervisor()
 	var there bool
 	if f.journal, there = c.Journal.Get(types.Global); !there {
 		_, err := os.Lstat(c.JournalFile)

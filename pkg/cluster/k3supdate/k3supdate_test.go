@@ -32,6 +32,7 @@ type site struct {
 	api     pubsub.Table[types.APIStatus]
 	leases  pubsub.Table[types.Lease]
 	cluster *kubetest.Cluster
+	booted  time.Time
 	agents  []*agent
 	down    int // nodes whose k3s is stopped
 	most    int
@@ -58,6 +59,7 @@ type agent struct {
 	journal    pubsub.Table[types.KubeLifecycleJournal]
 	hold       string
 	broken     bool // its k3s does not come up with another version
+	stuck      bool // its kube container goes on with the k3s that it has
 	changing   bool
 	stop       func()
 }
@@ -72,7 +74,7 @@ func (r *requests) Synced() bool { return true }
 func play(t *testing.T, names string, tell func(*site)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s := &site{T: t}
+		s := &site{T: t, booted: time.Now().Add(-time.Hour)}
 		s.cluster = &kubetest.Cluster{Nodes: &s.nodes, Pods: &s.pods, API: &s.api, Leases: &s.leases}
 		s.cluster.SetFault(kubetest.None)
 		for _, name := range strings.Fields(names) {
@@ -84,6 +86,7 @@ func play(t *testing.T, names string, tell func(*site)) {
 			_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: id})
 			s.agents = append(s.agents, a)
 			a.runs(old, "")
+			_ = a.conditions.Publish(types.Global, types.KubeNodeConditions{Conditions: conditions(types.ConditionTrue, "")})
 			_ = a.settings.Publish(types.Global, types.ConfigItemValueMap{})
 			a.start()
 		}
@@ -95,17 +98,16 @@ func play(t *testing.T, names string, tell func(*site)) {
 }
 
 func (a *agent) runs(version, wanted string) {
-	_ = a.version.Publish(types.Global, types.K3sVersionStatus{Version: version, Running: version, OnDisk: true, Wanted: wanted})
+	_ = a.version.Publish(types.Global, types.K3sVersionStatus{Version: version, Running: version, OnDisk: true, Binary: version, Wanted: wanted})
 }
 
 func (a *agent) start() {
 	log, _ := logtest.NewNullLogger()
-	booted := time.Now().Add(-time.Hour)
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Settings: &a.settings, Release: &a.release, Info: &a.info, Cluster: &a.status,
 		Membership: &a.member, Nodes: &a.nodes, AppPods: &a.site.pods, Leases: &a.leases, API: &a.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator,
 		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Operations: types.NoOperations{},
-		HoldFile: a.hold, JournalFile: a.hold + ".journal", BootID: "boot", Uptime: func() time.Duration { return time.Since(booted) },
+		HoldFile: a.hold, JournalFile: a.hold + ".journal", BootID: "boot", Uptime: func() time.Duration { return time.Since(a.booted) },
 		Lifecycle: &a.lifecycle, Journal: &a.journal,
 	}
 	ctx, cancel := context.WithCancel(types.ActAs(a.Context(), "k3supdate"))
@@ -116,6 +118,8 @@ func (a *agent) start() {
 }
 
 func (a *agent) Find() (k3sprocess.Process, error) { return k3sprocess.Process{}, nil }
+
+func (a *agent) HasSupervisor() bool { return false }
 
 func (a *agent) Restart(context.Context, k3sprocess.Process) error { return errors.New("not here") }
 
@@ -132,10 +136,17 @@ func (s *site) wants(version string, released bool) {
 		v.Wanted = version
 		_ = a.version.Publish(types.Global, v)
 		if released {
-			_ = a.release.Publish(types.Global, types.K3sReleaseRequest{Version: version, RequestedAt: time.Now()})
+			a.releases(version)
 		}
 	}
 	synctest.Wait()
+}
+
+// all are the preconditions that an operator may do without.
+var all = []string{"NotFailed", "Agreed", "Turn", "NodesReady", "QuorumWithoutThis", "Components", "Certificates", "Clock", "Binary", "Snapshot", "EtcdHealthy", "EtcdVersion", "Compatible", "RemovedAPIs", "Consent", "Volumes"}
+
+func (a *agent) releases(version string) {
+	_ = a.release.Publish(types.Global, types.K3sReleaseRequest{Version: version, RequestedAt: time.Now(), Without: all})
 }
 
 // pass lets time go by, in which kube containers do what is released.
@@ -145,7 +156,7 @@ func (s *site) pass(d time.Duration) {
 		synctest.Wait()
 		for _, a := range s.agents {
 			v, _ := a.version.Get(types.Global)
-			if to := a.is().Released; to != "" && to != v.Version && !a.changing {
+			if to := a.is().Released; to != "" && to != v.Version && !a.changing && !a.stuck {
 				a.changes(to)
 			}
 		}
@@ -189,7 +200,7 @@ func TestThreeServersTakeAPatchOneAfterTheOther(t *testing.T) {
 		if reason := s.agents[2].is().Reason; len(s.order) != 0 || !strings.Contains(reason, "not known whether k3s "+patch+" is on this disk") || !strings.Contains(reason, "zedkube k3s release "+patch) {
 			t.Fatalf("%v changed: %s", s.order, reason)
 		}
-		_ = s.agents[2].release.Publish(types.Global, types.K3sReleaseRequest{Version: patch, RequestedAt: time.Now()})
+		s.agents[2].releases(patch)
 		s.pass(30 * time.Second)
 		s.agents[2].stop() // with its k3s stopped
 		s.agents[2].start()
@@ -215,7 +226,7 @@ func TestANodeThatFailsReturnsAndStopsTheOthers(t *testing.T) {
 		s.pass(time.Minute)
 		s.agents[0].broken = true
 		s.wants(patch, false)
-		_ = s.agents[0].release.Publish(types.Global, types.K3sReleaseRequest{Version: patch, RequestedAt: time.Now()})
+		s.agents[0].releases(patch)
 		s.pass(10 * time.Minute)
 		if lock := s.cluster.Lock(); lock.Holder != "n1" || s.agents[0].is().Phase != types.LifecycleChanges {
 			t.Fatalf("the lock is %+v, %+v", lock, s.agents[0].is())
@@ -223,15 +234,37 @@ func TestANodeThatFailsReturnsAndStopsTheOthers(t *testing.T) {
 		if reasons := s.agents[1].is().Preconditions; !strings.Contains(reasonOf(reasons, "Lock"), "Node n1 has the drain lock and changes k3s to "+patch+"; it is not Ready") {
 			t.Errorf("n2 waits for %q", reasonOf(reasons, "Lock"))
 		}
-		s.pass(20 * time.Minute)
-		if a := s.agents[0].is(); a.Phase != types.LifecycleWaits || a.Failed.To != patch || s.cluster.Lock().Holder != "" {
+		s.agents[1].releases(patch) // without waiting for n1
+		s.agents[2].releases(patch)
+		s.pass(time.Hour)
+		if got := strings.Join(s.order, " "); got != "n1 n1" { // there, and back
+			t.Errorf("%s changed", got)
+		}
+		if a := s.agents[0].is(); a.Phase != types.LifecycleFailed || a.Failed.To != patch || s.cluster.Lock().Holder != "" {
 			t.Errorf("%+v, the lock is %+v", a, s.cluster.Lock())
 		}
 		if n, _ := s.nodes.Get("n1"); n.KubeletVersion != old || n.K3s.Failed != patch {
 			t.Errorf("%s, %+v", n.KubeletVersion, n.K3s)
 		}
-		if why := reasonOf(s.agents[1].is().Preconditions, "NotFailed"); why != "Node n1 failed to change to "+patch+"." {
+		if why := reasonOf(s.agents[1].is().Preconditions, "OthersNotFailed"); why != "Node n1 failed to change to "+patch+"." {
 			t.Errorf("n2 waits for %q", why)
+		}
+	})
+}
+
+func TestAChangeThatTheKubeContainerDoesNotMakeEndsWithTheSetting(t *testing.T) {
+	play(t, "n1", func(s *site) {
+		a := s.agents[0]
+		a.stuck = true
+		s.wants(patch, true)
+		s.pass(30 * time.Minute)
+		if got := a.is(); got.Phase != types.LifecycleStuck || got.Released != patch || s.cluster.Lock().Holder != "n1" {
+			t.Fatalf("%+v, the lock is %+v", got, s.cluster.Lock())
+		}
+		s.wants(old, false)
+		s.pass(5 * time.Minute)
+		if got := a.is(); got.Phase != types.LifecycleIdle || got.Released != "" || s.cluster.Lock().Holder != "" {
+			t.Errorf("%+v, the lock is %+v", got, s.cluster.Lock())
 		}
 	})
 }

@@ -28,9 +28,9 @@ type evidence struct {
 // preconditions are what a change waits for, in the order in which it is reported.
 func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondition {
 	var list []types.KubeLifecyclePrecondition
-	released := f.released()
+	drains := f.drains(kind)
 	add := func(name, lacks string, release bool) {
-		holds := lacks == "" || release && released
+		holds := lacks == "" || release && f.released(name)
 		p := types.KubeLifecyclePrecondition{Name: name, Holds: holds, Release: release && lacks != ""}
 		if lacks != "" {
 			p.Reason = strings.ToUpper(lacks[:1]) + lacks[1:] + "."
@@ -45,7 +45,8 @@ func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondi
 		add(name, found.lacks, false)
 	}
 	add("NotHeld", f.hold, false)
-	add("NotFailed", f.failures(), true)
+	add("NotFailed", f.failed(), true)
+	add("OthersNotFailed", f.otherFailed(), false)
 	add("Agreed", f.disagreement(), true)
 	add("ServersFirst", f.serversFirst(), false)
 	add("Turn", f.turn(), true)
@@ -53,11 +54,11 @@ func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondi
 	lack, alone := f.quorum()
 	add("Quorum", lack, false)
 	add("QuorumWithoutThis", alone, true)
-	add("NoDrain", f.goesDown(kind), false)
+	add("NoDrain", f.goesDown(drains), false)
 	add("Components", f.component, true)
-	add("Certificates", f.condition(types.StateServerCertificate, types.StateClientCertificate, types.StateCACertificate), false)
-	add("Clock", f.condition(types.StateClock), false)
-	look("Binary", f.evidence.binary, "whether k3s "+f.version.Wanted+" is on this disk: without it k3s is stopped while it is downloaded, and kube-init of EVE 17.3 restarts it again and again")
+	look("Certificates", f.condition(types.StateServerCertificate, types.StateClientCertificate, types.StateCACertificate), "whether the certificates are valid")
+	look("Clock", f.condition(types.StateClock), "whether the clock is in step")
+	look("Binary", f.binary(), "whether k3s "+f.version.Wanted+" is on this disk: without it k3s is stopped while it is downloaded")
 	if f.own.Etcd {
 		look("Snapshot", f.evidence.snapshot, "whether there is a snapshot of etcd, at most 30 minutes old, on this node")
 		look("EtcdHealthy", f.evidence.etcd, "whether etcd has an alarm or is too large")
@@ -69,26 +70,38 @@ func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondi
 	if kind == types.K3sMinor {
 		look("Compatible", f.evidence.components, "whether KubeVirt and Longhorn work with "+f.version.Wanted)
 		look("RemovedAPIs", f.evidence.removed, "whether an API is used that "+f.version.Wanted+" does not have")
+	}
+	if drains {
 		add("Drained", f.undrained(), false)
 	}
 	add("Consent", f.consentLacks(), true)
-	add("Lock", f.locked(kind), false)
-	add("Volumes", f.degraded(), true)
+	add("Lock", f.locked(drains), false)
+	add("Volumes", f.degraded(), f.checked != nil)
 	return list
 }
 
 // released reports whether an operator has released this very change here, after the last
-// failure.
-func (f facts) released() bool {
-	return f.release.Version != "" && f.release.Version == f.version.Wanted && f.release.RequestedAt.After(f.journal.Failed.At)
+// failure, without this precondition.
+func (f facts) released(name string) bool {
+	return slices.Contains(f.release.Without, name) && f.release.Version != "" && f.release.Version == f.version.Wanted && f.release.RequestedAt.After(f.journal.Failed.At)
 }
 
-func (f facts) failures() string {
+// drains reports whether the node is drained for the change. On a single node the pods have
+// nowhere to go; they outlive a restart of k3s.
+func (f facts) drains(kind types.K3sChange) bool { return kind == types.K3sMinor && len(f.nodes) > 1 }
+
+func (f facts) failed() string {
 	if f.journal.Failed.To == f.version.Wanted {
 		return "this node failed to change to " + f.version.Wanted + ": " + strings.TrimSuffix(f.journal.Failed.Why, ".")
 	}
+	return ""
+}
+
+// otherFailed names another node that failed to change to this version. A release on that node
+// ends it, so that no release of before the failure lets the next one fail as well.
+func (f facts) otherFailed() string {
 	for _, n := range f.nodes {
-		if n.Name != f.own.Name && n.K3s != nil && n.K3s.Failed == f.version.Wanted {
+		if n.Name != f.own.Name && n.K3s != nil && !n.Foreign() && n.K3s.Failed == f.version.Wanted {
 			return "node " + n.Name + " failed to change to " + f.version.Wanted
 		}
 	}
@@ -169,7 +182,7 @@ func (f facts) etcdUnknown() string {
 }
 
 // goesDown says what this node does that a change must not meet. A minor one comes after a drain.
-func (f facts) goesDown(kind types.K3sChange) string {
+func (f facts) goesDown(drains bool) string {
 	switch drained := f.drain.Phase == types.PhaseComplete; {
 	case f.leaves:
 		return "this node leaves its cluster"
@@ -177,9 +190,9 @@ func (f facts) goesDown(kind types.K3sChange) string {
 		return "it is not known yet whether a drain of this node is requested"
 	case f.deviceDrain:
 		return "the device is about to go down or to be updated"
-	case kind != types.K3sMinor && (f.operatorDrain || f.drain.Phase != "" && f.drain.Phase != types.PhaseIdle):
+	case !drains && (f.operatorDrain || f.drain.Phase != "" && f.drain.Phase != types.PhaseIdle):
 		return "a drain of this node is requested or not over"
-	case kind == types.K3sMinor && f.drain.Phase != "" && f.drain.Phase != types.PhaseIdle && !drained:
+	case drains && f.drain.Phase != "" && f.drain.Phase != types.PhaseIdle && !drained:
 		return "the drain of this node is not complete"
 	}
 	return ""
@@ -192,14 +205,29 @@ func (f facts) undrained() string {
 	return "a kubelet takes another minor version only where its node is drained. Run here: zedkube drain request"
 }
 
-// condition is the message of the first of these conditions that is not True.
-func (f facts) condition(names ...types.NodeStateType) string {
+// condition is the message of the first of these conditions that is False. It is known what
+// they say where none is Unknown or missing.
+func (f facts) condition(names ...types.NodeStateType) finding {
+	known := 0
 	for _, c := range f.conditions {
-		if slices.Contains(names, c.Type) && c.Status == types.ConditionFalse {
-			return strings.TrimSuffix(c.Message, ".")
+		switch {
+		case !slices.Contains(names, c.Type):
+		case c.Status == types.ConditionFalse:
+			return finding{known: true, lacks: strings.TrimSuffix(c.Message, ".")}
+		case c.Status == types.ConditionTrue:
+			known++
 		}
 	}
-	return ""
+	return finding{known: known == len(names)}
+}
+
+// binary is what is known of the k3s that is to run. kube-init of EVE 17.3 stops its own
+// download: a change would only restart k3s, again and again.
+func (f facts) binary() finding {
+	if found := f.evidence.binary; found.known || !f.kubeInit || !f.version.OnDisk {
+		return found
+	}
+	return finding{known: true, lacks: "the k3s on this disk is the one that runs, and kube-init of EVE 17.3 restarts k3s again and again instead of downloading another: first put the binary of " + f.version.Wanted + " in its place"}
 }
 
 func (f facts) consentLacks() string {
@@ -216,21 +244,25 @@ func (f facts) consentLacks() string {
 
 // locked says who has the drain lock, "" where this change may have it or has it. A drain's
 // own lock serves a minor change.
-func (f facts) locked(kind types.K3sChange) string {
+func (f facts) locked(drains bool) string {
 	holder := f.lock.Holder
 	if f.checked != nil {
 		holder = f.checked.lock.Holder
 	}
 	for _, n := range f.nodes { // also where a drain has taken its lock after a boot
-		if n.Name != f.own.Name && n.Name != holder && n.K3s != nil && n.K3s.Step != types.K3sStepNone && !n.Foreign() && !f.off[n.Name] {
+		switch {
+		case n.Name == f.own.Name:
+		case n.Name != holder && n.ChangesK3s() && !f.off[n.Name]:
 			return "node " + n.Name + " changes k3s to " + phrase.Cut(n.K3s.To, 64)
+		case !drains && isServer(n) && !n.TieBreaker && n.Unschedulable && n.MaybeForeign(): // a drain waits for it itself
+			return "node " + n.Name + " is cordoned and may be draining, because its agent does not use the drain lock"
 		}
 	}
 	i := slices.IndexFunc(f.nodes, func(n types.Node) bool { return n.Name == holder })
 	switch {
 	case holder == "" || i < 0 || f.mine():
 		return ""
-	case holder == f.own.Name && f.checked != nil && f.checked.lock.Task == "" && !f.checked.lock.Ended && kind == types.K3sMinor:
+	case holder == f.own.Name && f.checked != nil && f.checked.lock.Task == "" && !f.checked.lock.Ended && drains:
 		return ""
 	case holder == f.own.Name:
 		return "this node has the drain lock for something else"
@@ -256,8 +288,7 @@ func (f facts) takeable(lock types.DrainLock, holder types.Node) bool {
 	if lock.Task != types.TaskK3sChange || lock.Holder != holder.Name || lock.BootID == "" {
 		return false
 	}
-	goesOn := holder.K3s != nil && holder.K3s.Step != types.K3sStepNone && !holder.Foreign()
-	return holder.BootID != lock.BootID && holder.Ready == types.ConditionTrue && !goesOn || f.off[holder.Name]
+	return holder.BootID != lock.BootID && holder.Ready == types.ConditionTrue && !holder.ChangesK3s() || f.off[holder.Name]
 }
 
 // degraded names a volume with a replica here that is not healthy.
