@@ -276,7 +276,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Log: as("k3scerts"), Pulse: pulses["k3scerts"],
 			Dirs: []string{p.In(k3scerts.DefaultDir), p.In(k3scerts.OtherDir)}, Dial: (&net.Dialer{}).DialContext,
 			Info: info, Status: clusterStatus, Agent: zedagent, Nodes: kube.Nodes, Clocks: kube.Clocks,
-			Certificates: k3sCerts,
+			Operations: record, Certificates: k3sCerts,
 		},
 		"k3supdate": &k3supdate.Component{
 			Log: as("k3supdate"), Pulse: pulses["k3supdate"],

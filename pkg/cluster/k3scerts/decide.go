@@ -2,6 +2,7 @@ package k3scerts
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,10 @@ const (
 	// who agrees: a device without a network is switched off for a night.
 	trusted = 24 * time.Hour
 	agrees  = time.Hour // of another node's clock
+	// maxLeaves and maxAuthorities keep the topic within the size of a message. k3s has
+	// about 25 and 7.
+	maxLeaves      = 48
+	maxAuthorities = 16
 )
 
 type facts struct {
@@ -35,7 +40,10 @@ func decide(f facts) types.K3sCertificates {
 		s.Leaves, s.Authorities = slices.Clone(f.published.Leaves), slices.Clone(f.published.Authorities)
 	}
 	s.ClockDoubt = doubt(f)
-	if s.ClockDoubt == "" && f.now.Sub(s.SeenAt) >= seenEvery {
+	apart := f.now.Sub(s.SeenAt)
+	// A clock that nobody confirms is not the first to be kept: a later one that is
+	// right would be doubted for as long as it was ahead.
+	if s.ClockDoubt == "" && (apart < 0 || apart >= seenEvery) && (!s.SeenAt.IsZero() || f.contact || othersAgree(f.clocks)) {
 		s.SeenAt = f.now
 	}
 	for i, c := range s.Leaves {
@@ -52,6 +60,7 @@ func decide(f facts) types.K3sCertificates {
 			return strings.Compare(a.Where, b.Where)
 		})
 	}
+	s.Leaves, s.Authorities = s.Leaves[:min(maxLeaves, len(s.Leaves))], s.Authorities[:min(maxAuthorities, len(s.Authorities))]
 	slices.Sort(s.Unread)
 	return s
 }
@@ -63,13 +72,14 @@ func doubt(f facts) string {
 	ahead := f.now.Sub(seen)
 	switch {
 	case seen.IsZero():
+	case ahead < 0 && f.contact && (len(f.clocks) == 0 || othersAgree(f.clocks)): // the one that was kept was wrong
 	case ahead < 0:
 		return fmt.Sprintf("It says %s, and this node has seen %s.", f.now.Format(time.RFC3339), seen.Format(time.RFC3339))
 	case ahead > trusted && !f.contact && !othersAgree(f.clocks):
 		return fmt.Sprintf("It says %s, and this node last saw %s; neither the controller nor most other nodes confirm it.", f.now.Format(day), seen.Format(day))
 	}
-	for _, c := range slices.Concat(f.leaves, f.authorities) {
-		if c.NotBefore.After(f.now) {
+	for _, c := range slices.Concat(f.leaves, f.authorities) { // in a handshake anybody may present one
+		if filepath.IsAbs(c.Where) && c.NotBefore.After(f.now) {
 			return fmt.Sprintf("Certificate %s is not valid before %s.", c.Name, c.NotBefore.Format(time.RFC3339))
 		}
 	}

@@ -65,7 +65,9 @@ func TestAClockThatNobodyConfirmsIsDoubted(t *testing.T) {
 		return m
 	}
 	young := lasts(300 * day)
-	young.NotBefore = now.Add(time.Second)
+	young.NotBefore, young.Where = now.Add(time.Second), "/persist/vault/kube/rancher/k3s/agent/serving-kubelet.crt"
+	presented := young
+	presented.Where = "10.90.7.21:10250"
 	for name, r := range map[string]struct {
 		seen    time.Duration // before now; 0 for never
 		contact bool
@@ -74,7 +76,10 @@ func TestAClockThatNobodyConfirmsIsDoubted(t *testing.T) {
 		doubt   string
 		moves   bool // the newest time
 	}{
-		"the first time":                             {0, false, nil, lasts(300 * day), "", true},
+		"the first time, alone":                      {0, false, nil, lasts(300 * day), "", false},
+		"the first time, others do not agree":        {0, false, with(-10 * 365 * day), lasts(300 * day), "", false},
+		"the first time, with the controller":        {0, true, nil, lasts(300 * day), "", true},
+		"the first time, most nodes agree":           {0, false, with(0, 0, day), lasts(300 * day), "", true},
 		"a moment later":                             {time.Minute, false, nil, lasts(300 * day), "", false},
 		"an hour later":                              {time.Hour, false, nil, lasts(300 * day), "", true},
 		"a day later":                                {day, false, nil, lasts(300 * day), "", true},
@@ -84,7 +89,12 @@ func TestAClockThatNobodyConfirmsIsDoubted(t *testing.T) {
 		"more than a day later, most nodes agree":    {90 * day, false, with(time.Hour, -time.Hour, 90*day), lasts(300 * day), "", true},
 		"more than a day later, half of them agree":  {90 * day, false, with(0, time.Hour+1), lasts(300 * day), "neither the controller", false},
 		"more than a day later, none of them agrees": {90 * day, false, with(-90 * day), lasts(300 * day), "neither the controller", false},
-		"before what was seen":                       {-1, true, with(0, 0), lasts(300 * day), "has seen", false},
+		"before what was seen, all confirm it":       {-3650 * day, true, with(0, 0), lasts(300 * day), "", true},
+		"before what was seen, with the controller":  {-1, true, nil, lasts(300 * day), "", true},
+		"before what was seen, others do not agree":  {-1, true, with(day), lasts(300 * day), "has seen", false},
+		"before what was seen, only the others":      {-1, false, with(0, 0), lasts(300 * day), "has seen", false},
+		"before what was seen, alone":                {-1, false, nil, lasts(300 * day), "has seen", false},
+		"before what anybody presents":               {time.Hour, true, with(0), presented, "", true},
 		"before a certificate that is not valid yet": {time.Hour, true, with(0), young, "not valid before", false},
 		"after an expiry, with the controller":       {time.Hour, true, nil, lasts(-day), "", true},
 	} {

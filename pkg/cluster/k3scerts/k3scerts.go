@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -33,11 +35,14 @@ import (
 
 const (
 	period      = time.Hour       // each handshake without a client certificate is a line in etcd's log
+	dueEvery    = 5 * time.Minute // while one is about to expire
 	soon        = time.Minute     // while this node's address is not known
 	showsWithin = 5 * time.Second // for one handshake; all are made at once
 	maxFile     = 64 << 10        // of a certificate with its chain, in bytes
 	maxFiles    = 64              // of a directory
 	maxUnread   = 20
+	maxError    = 300 // of a text of Unread, in bytes
+	maxName     = 100 // of a name or a subject
 	extension   = ".crt"
 )
 
@@ -60,6 +65,7 @@ type Component struct {
 	Nodes  pubsub.Reader[types.Node]
 	Clocks pubsub.Reader[types.NodeClock]
 
+	Operations   types.OperationLog
 	Certificates pubsub.Writer[types.K3sCertificates]
 }
 
@@ -82,40 +88,62 @@ func (c *Component) Step(ctx context.Context) error {
 		host = address.String()
 	}
 	seen := map[[sha256.Size]byte]bool{} // one that is in several places counts once
-	take := func(cert *x509.Certificate, name, where string) {
-		if id := sha256.Sum256(cert.Raw); !seen[id] {
-			seen[id] = true
-			row := types.K3sCertificate{Name: name, Where: where, Subject: cert.Subject.CommonName, NotBefore: cert.NotBefore.UTC(), NotAfter: cert.NotAfter.UTC()}
-			if cert.IsCA {
-				f.authorities = append(f.authorities, row)
-			} else {
-				f.leaves = append(f.leaves, row)
-			}
-		}
-	}
+	var signers []*x509.Certificate
 	fail := func(where string, err error) {
-		if len(f.unread) < maxUnread {
-			f.unread = append(f.unread, fmt.Sprintf("%s: %v", where, err))
+		if len(f.unread) < maxUnread { // crypto/x509 quotes from the certificate
+			f.unread = append(f.unread, phrase.Cut(fmt.Sprintf("%s: %v", where, err), maxError))
 		}
 	}
-	readFiles(c.Dirs, take, fail)
+	take := func(cert *x509.Certificate, name, where string) {
+		id := sha256.Sum256(cert.Raw)
+		row := types.K3sCertificate{
+			Name: phrase.Cut(name, maxName), Where: where, Subject: phrase.Cut(cert.Subject.CommonName, maxName),
+			NotBefore: cert.NotBefore.UTC(), NotAfter: cert.NotAfter.UTC(),
+		}
+		switch inFile := filepath.IsAbs(where); {
+		case seen[id]:
+			return
+		case row.NotBefore.Year() < 1 || row.NotAfter.Year() > 9999: // JSON has no such time
+			fail(where, errors.New("the dates of its certificate are out of range"))
+		case !inFile && (cert.IsCA || len(signers) > 0 && !slices.ContainsFunc(signers, func(ca *x509.Certificate) bool { return cert.CheckSignatureFrom(ca) == nil })):
+			fail(where, errors.New("it presents a certificate that no authority of k3s has signed"))
+		case cert.IsCA:
+			f.authorities, signers = append(f.authorities, row), append(signers, cert)
+		default:
+			f.leaves = append(f.leaves, row)
+		}
+		seen[id] = true
+	}
+	readFiles(c.Dirs, !named || own.ControlPlane || own.Master, take, fail)
 	c.shake(ctx, host, own, named, take, fail)
-	if err := c.Certificates.Publish(types.Global, decide(f)); err != nil {
+	s := decide(f)
+	if err := c.Certificates.Publish(types.Global, s); err != nil {
 		return fmt.Errorf("publish K3sCertificates: %w", err)
 	}
-	if !named {
+	if s.SeenAt.Before(f.published.SeenAt) {
+		why := fmt.Sprintf("the controller and the other nodes confirm the clock, and this node had seen %s", f.published.SeenAt.Format(time.RFC3339))
+		types.Did(types.Because(ctx, "", why), c.Operations, "set back newest time", "topic/K3sCertificates", nil)
+	}
+	switch {
+	case !named:
 		return loop.Again(soon)
+	case slices.ContainsFunc(s.Leaves, func(l types.K3sCertificate) bool { return l.State == types.CertDue || l.State == types.CertUrgent }):
+		return loop.Again(dueEvery) // a restart of k3s renews it
 	}
 	return nil
 }
 
 // readFiles takes the first certificate of each file, behind which its chain may follow.
-func readFiles(dirs []string, take func(*x509.Certificate, string, string), fail func(string, error)) {
+// On a worker nobody renews what is left of a former server.
+func readFiles(dirs []string, isServer bool, take func(*x509.Certificate, string, string), fail func(string, error)) {
 	for _, dir := range dirs {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		for _, sub := range []string{"server/tls", "server/tls/etcd", "agent"} {
+		for _, sub := range []string{"server/tls", "server/tls/etcd", "server/tls/kube-scheduler", "server/tls/kube-controller-manager", "agent"} {
+			if !isServer && sub != "agent" {
+				continue
+			}
 			names, err := safefile.Names(filepath.Join(dir, sub), maxFiles)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				fail(filepath.Join(dir, sub), err)
@@ -181,8 +209,7 @@ func (c *Component) shake(ctx context.Context, host string, own types.Node, name
 	all.Wait()
 }
 
-// presented is the certificate of the server at address. It proves nothing: only its dates are
-// used.
+// presented is the certificate that a server presents at address, of k3s or not.
 func presented(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), address string) (*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, showsWithin)
 	defer cancel()

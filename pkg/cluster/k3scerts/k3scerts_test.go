@@ -8,10 +8,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +46,12 @@ type device struct {
 	nodes  pubsub.Table[types.Node]
 	clocks pubsub.Table[types.NodeClock]
 	out    pubsub.Table[types.K3sCertificates]
+	did    []types.Operation
+}
+
+func (d *device) Begin(o types.Operation) func(types.OperationOutcome, error) {
+	d.did = append(d.did, o)
+	return func(types.OperationOutcome, error) {}
 }
 
 func newDevice(t *testing.T) *device {
@@ -51,9 +61,10 @@ func newDevice(t *testing.T) *device {
 	_ = d.nodes.Publish("n1", types.Node{Name: "n1", UUID: id.String(), ControlPlane: true, Etcd: true, InternalIP: "10.0.0.1"})
 	log := logrus.New()
 	log.SetOutput(t.Output())
+	_ = d.agent.Publish(types.Global, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
 	d.Component = &Component{
 		Log: log, Pulse: &loop.Pulse{}, Dirs: []string{filepath.Join(d.root, "none"), d.root},
-		Info: &d.info, Status: &d.status, Agent: &d.agent, Nodes: &d.nodes, Clocks: &d.clocks, Certificates: &d.out,
+		Info: &d.info, Status: &d.status, Agent: &d.agent, Nodes: &d.nodes, Clocks: &d.clocks, Operations: d, Certificates: &d.out,
 		Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 			d.asked <- address
 			_, port, _ := net.SplitHostPort(address)
@@ -83,18 +94,35 @@ func (d *device) step(t *testing.T) types.K3sCertificates {
 
 func made(t *testing.T, name string, left time.Duration, authority bool) (raw []byte, key *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, BasicConstraintsValid: true, IsCA: authority,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(left),
 	}
-	if raw, err = x509.CreateCertificate(rand.Reader, c, c, key.Public(), key); err != nil {
+	return signed(t, c, nil, nil)
+}
+
+// signed is c, signed by ca with its key, or where that is nil by itself.
+func signed(t *testing.T, c *x509.Certificate, ca []byte, by *ecdsa.PrivateKey) (raw []byte, key *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := c
+	if by == nil {
+		by = key
+	} else if parent, err = x509.ParseCertificate(ca); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = x509.CreateCertificate(rand.Reader, c, parent, key.Public(), by); err != nil {
 		t.Fatal(err)
 	}
 	return raw, key
+}
+
+// presents has the server at a port present a certificate.
+func (d *device) presents(port string, raw []byte, key *ecdsa.PrivateKey) {
+	d.serves[port] = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}}}
 }
 
 func (d *device) file(t *testing.T, path string, content []byte) {
@@ -205,5 +233,151 @@ func TestWhatWasSeenOutlastsAK3sThatIsDown(t *testing.T) {
 	delete(d.serves, "10250")
 	if s := d.step(t); namesOf(s.Leaves) != "kubelet Renewable" || len(s.Unread) != 4 {
 		t.Errorf("%+v", s)
+	}
+}
+
+func TestWhatNoAuthorityOfK3sHasSignedIsNotTaken(t *testing.T) {
+	d := newDevice(t)
+	ca, by := made(t, "ca", 3650*day, true)
+	d.file(t, "server/tls/server-ca.crt", inPEM(ca))
+	good := &x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "good"}, NotBefore: time.Now().Add(-day), NotAfter: time.Now().Add(-time.Hour)}
+	raw, key := signed(t, good, ca, by)
+	d.presents("10250", raw, key) // has expired, which is what we want to know
+	raw, key = made(t, "foreign", time.Hour, false)
+	d.presents("6443", raw, key)
+	raw, key = made(t, "authority", time.Hour, true)
+	d.presents("2379", raw, key)
+	s := d.step(t)
+	if leaves, authorities := namesOf(s.Leaves), namesOf(s.Authorities); leaves != "kubelet Urgent" || authorities != "server-ca Fine" {
+		t.Errorf("%s; %s", leaves, authorities)
+	}
+	said := strings.Join(s.Unread, "\n")
+	for _, address := range []string{"10.0.0.1:6443", "10.0.0.1:2379"} {
+		if !strings.Contains(said, address+": it presents a certificate that no authority") {
+			t.Errorf("nothing is said of %s: %s", address, said)
+		}
+	}
+	// Without the files an authority is refused none the less: no server of k3s presents one.
+	d = newDevice(t)
+	d.presents("2379", raw, key)
+	if s := d.step(t); len(s.Leaves)+len(s.Authorities) > 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTheLargestThatAnybodyMayPresentFitsIntoTheTopic(t *testing.T) {
+	d := newDevice(t)
+	huge := strings.Repeat("\x01<", 20_000)
+	for i, port := range []string{"6443", "10250", "2379", "2380"} {
+		c := &x509.Certificate{SerialNumber: big.NewInt(int64(i)), Subject: pkix.Name{CommonName: huge}, NotBefore: time.Now().Add(time.Hour), NotAfter: time.Now().Add(day)}
+		if port == "2380" { // its parser quotes what it refuses
+			c.Subject.CommonName, c.URIs = "uri", []*url.URL{{Opaque: "http://[" + strings.Repeat("<", 40_000)}}
+		}
+		raw, key := signed(t, c, nil, nil)
+		d.presents(port, raw, key)
+	}
+	for i := range maxFiles { // of k3s itself, more than it has
+		leaf, _ := made(t, strings.Repeat("n", 64), 300*day, false)
+		for _, dir := range []string{"server/tls", "server/tls/etcd", "agent"} {
+			d.file(t, filepath.Join(dir, fmt.Sprintf("%040d.crt", i)), inPEM(leaf))
+		}
+	}
+	bus := pubsub.NewBus(t.TempDir(), d.Log)
+	topic := pubsub.NewPublication[types.K3sCertificates](bus, "zedkube", pubsub.Persistent())
+	d.Certificates = topic
+	if err := bus.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Step(t.Context()); !errors.As(err, new(loop.After)) {
+		t.Fatal(err)
+	}
+	s, _ := topic.Get(types.Global)
+	if len(s.Leaves) != maxLeaves || len(s.Unread) == 0 {
+		t.Errorf("%d leaves, %q", len(s.Leaves), s.Unread)
+	}
+}
+
+func TestATimeThatJSONCannotWriteIsRefused(t *testing.T) {
+	raw, _ := made(t, "late", 300*day, false)
+	var c struct {
+		TBS struct {
+			Version, Serial, Algorithm, Issuer asn1.RawValue
+			Validity                           struct{ NotBefore, NotAfter asn1.RawValue }
+			Subject, Key, Extensions           asn1.RawValue
+		}
+		Algorithm, Signature asn1.RawValue
+	}
+	if _, err := asn1.Unmarshal(raw, &c); err != nil {
+		t.Fatal(err)
+	}
+	// An hour west of Greenwich, where it is the year 10000.
+	c.TBS.Validity.NotAfter = asn1.RawValue{Tag: asn1.TagGeneralizedTime, Bytes: []byte("99991231235959-0100")}
+	raw, err := asn1.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDevice(t)
+	good, _ := made(t, "good", 300*day, false)
+	d.file(t, "agent/good.crt", inPEM(good))
+	d.file(t, "agent/late.crt", inPEM(raw))
+	s := d.step(t)
+	if _, err := json.Marshal(s); err != nil || namesOf(s.Leaves) != "good Fine" || !strings.Contains(strings.Join(s.Unread, "\n"), "late.crt: the dates") {
+		t.Errorf("%v: %+v", err, s)
+	}
+}
+
+func TestAClockThatIsSetBackIsInTheAudit(t *testing.T) {
+	d := newDevice(t)
+	leaf, _ := made(t, "kubelet", 300*day, false)
+	d.file(t, "agent/serving-kubelet.crt", inPEM(leaf))
+	d.step(t)
+	if len(d.did) > 0 {
+		t.Errorf("%+v", d.did)
+	}
+	ahead := types.K3sCertificates{SeenAt: time.Now().Add(3650 * day)}
+	_ = d.out.Publish(types.Global, ahead)
+	if s := d.step(t); s.ClockDoubt != "" || !s.SeenAt.Before(time.Now().Add(time.Minute)) {
+		t.Errorf("%+v", s)
+	}
+	if len(d.did) != 1 || d.did[0].Op != "set back newest time" || !strings.Contains(d.did[0].Why, ahead.SeenAt.UTC().Format(time.RFC3339)) {
+		t.Errorf("%+v", d.did)
+	}
+}
+
+func TestAWorkersFilesOfAFormerServerAreNotRead(t *testing.T) {
+	d := newDevice(t)
+	old, _ := made(t, "old", -time.Hour, false)
+	kubelet, _ := made(t, "kubelet", 300*day, false)
+	d.file(t, "server/tls/client-admin.crt", inPEM(old))
+	d.file(t, "agent/serving-kubelet.crt", inPEM(kubelet))
+	if got := namesOf(d.step(t).Leaves); got != "client-admin Urgent, serving-kubelet Fine" {
+		t.Errorf("a server: %s", got)
+	}
+	_ = d.nodes.Publish("n1", types.Node{Name: "n1", UUID: "6ba7b810-9dad-41d1-80b4-00c04fd430c8", InternalIP: "10.0.0.1"})
+	if got := namesOf(d.step(t).Leaves); got != "serving-kubelet Fine" {
+		t.Errorf("a worker: %s", got)
+	}
+}
+
+func TestTheSchedulersAndControllerManagersAreReadToo(t *testing.T) {
+	d := newDevice(t)
+	for i, name := range []string{"kube-scheduler", "kube-controller-manager"} {
+		raw, _ := made(t, name, time.Duration(300+i)*day, false)
+		d.file(t, filepath.Join("server/tls", name, name+".crt"), inPEM(raw))
+	}
+	if got := namesOf(d.step(t).Leaves); got != "kube-scheduler Fine, kube-controller-manager Fine" {
+		t.Error(got)
+	}
+}
+
+func TestWhileOneIsAboutToExpireItIsReadMoreOften(t *testing.T) {
+	d := newDevice(t)
+	for left, want := range map[time.Duration]time.Duration{300 * day: 0, 100 * day: 0, 50 * day: dueEvery, -day: dueEvery} {
+		leaf, _ := made(t, "kubelet", left, false)
+		d.file(t, "agent/serving-kubelet.crt", inPEM(leaf))
+		var after loop.After
+		if errors.As(d.Step(t.Context()), &after); time.Duration(after) != want {
+			t.Errorf("%v: again after %v", left, after)
+		}
 	}
 }
