@@ -15,6 +15,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/clientcmd"
@@ -69,12 +70,19 @@ func (c *Client) IssueKubeconfig(ctx context.Context, k types.IssuedKubeconfig, 
 		if err == nil {
 			text, err = render(conn, k.Name, token, host)
 		}
-		if err != nil && k.UID != "" {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
-			defer cancel()
-			err = errors.Join(err, remove(ctx, conn, k))
+		if err == nil || apierrors.IsAlreadyExists(err) && k.UID == "" {
+			return err
 		}
-		return err
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
+		defer cancel()
+		if k.UID == "" { // a request without an answer may have made it
+			b, getErr := conn.Kube.RbacV1().ClusterRoleBindings().Get(ctx, k.Name, metav1.GetOptions{})
+			if getErr != nil || b.Name != k.Name {
+				return err
+			}
+			k.UID = string(b.UID)
+		}
+		return errors.Join(err, remove(ctx, conn, k))
 	})
 	if err != nil {
 		return types.IssuedKubeconfig{}, nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,6 +89,7 @@ func (h *Handler) issue(ctx context.Context, ask Request, lasts time.Duration) (
 		return none, nil, errHost
 	}
 	there, err := h.Kube.Kubeconfigs(ctx)
+	there = slices.DeleteFunc(there, func(k types.IssuedKubeconfig) bool { return !k.Expires.After(time.Now()) })
 	switch {
 	case err != nil:
 		return none, nil, err

@@ -192,7 +192,7 @@ func TestWhatCannotBeIssuedSaysWhyAndIsNotTried(t *testing.T) {
 		"an unknown device": {`{"reason":"x"}`, func(c *cluster) { _ = c.info.Unpublish(types.Global) }, 503, "address of the API server", false},
 		"too many": {`{"reason":"x"}`, func(c *cluster) {
 			for i := range types.MaxKubeconfigs {
-				_ = c.issued.Publish(fmt.Sprint(i), types.IssuedKubeconfig{})
+				_ = c.issued.Publish(fmt.Sprint(i), types.IssuedKubeconfig{Expires: time.Now().Add(time.Hour)})
 			}
 		}, 409, "kubeconfig revoke NAME", false},
 		"an API server that is silent":  {`{"reason":"x"}`, func(c *cluster) { c.fails = types.ErrNoAnswer }, 503, "no answer", true},
@@ -233,4 +233,14 @@ func TestOneIsIssuedAtATimeAndNotForAClientThatHasGone(t *testing.T) {
 			t.Errorf("the next one: %d %s", w.Code, w.Body)
 		}
 	})
+}
+
+func TestThoseThatHaveExpiredAreNotCounted(t *testing.T) {
+	c := newCluster()
+	for i := range types.MaxKubeconfigs {
+		_ = c.issued.Publish(fmt.Sprint(i), types.IssuedKubeconfig{Expires: time.Now().Add(-time.Second)})
+	}
+	if w := ask(t.Context(), c.handler(), `{"reason":"x"}`); w.Code != http.StatusCreated {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 }
