@@ -2,6 +2,7 @@ package conditions
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,15 +100,16 @@ func known(f facts) types.KubeNodeConditions {
 	if !c.InstalledAt.IsZero() {
 		k.InstalledAt = c.InstalledAt
 	}
-	if f.connected {
-		k.Certificates = nil
-		for _, one := range []struct {
-			name string
-			types.Certificate
-		}{{"client", c.Client}, {"CA", c.CA}, {"server", c.Server}, {"k3s", ofK3s(f.certs.Leaves)}, {"k3s-CA", ofK3s(f.certs.Authorities)}} {
-			if one.Known() {
-				k.Certificates = append(k.Certificates, types.NodeCertificate{Name: one.name, Subject: short(one.Subject), NotAfter: one.NotAfter})
-			}
+	seen := func(name string) bool { // those of k3s also while it is down
+		return f.connected || strings.HasPrefix(name, "k3s") && len(f.certs.Leaves) > 0
+	}
+	k.Certificates = slices.DeleteFunc(slices.Clone(k.Certificates), func(n types.NodeCertificate) bool { return seen(n.Name) })
+	for _, one := range []struct {
+		name string
+		types.Certificate
+	}{{"client", c.Client}, {"CA", c.CA}, {"server", c.Server}, {"k3s", ofK3s(f.certs.Leaves)}, {"k3s-CA", ofK3s(f.certs.Authorities)}} {
+		if one.Known() && seen(one.name) {
+			k.Certificates = append(k.Certificates, types.NodeCertificate{Name: one.name, Subject: short(one.Subject), NotAfter: one.NotAfter})
 		}
 	}
 	if f.seesCluster() && f.api.Synced && f.seen {

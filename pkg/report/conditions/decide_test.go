@@ -244,3 +244,18 @@ func TestWhatCannotBeSeenNowStaysAsItWasSeenLast(t *testing.T) {
 		t.Errorf("facts are %+v", got)
 	}
 }
+
+func TestTheCertificatesOfK3sAreSeenAlsoWithoutAConnection(t *testing.T) {
+	f := healthy()
+	f.published = decide(f).conditions
+	f.connected = false
+	f.certs.Leaves[0].NotAfter = t0.Add(9 * day)
+	got := decide(f).conditions.Certificates
+	if len(got) != 5 || got[0] != f.published.Certificates[0] || got[3].Name != "k3s" || !got[3].NotAfter.Equal(t0.Add(9*day)) {
+		t.Errorf("%+v", got)
+	}
+	f.published = types.KubeNodeConditions{}
+	if got := decide(f).conditions.Certificates; len(got) != 2 || got[0].Name != "k3s" || got[1].Name != "k3s-CA" {
+		t.Errorf("there never was a connection: %+v", got)
+	}
+}
