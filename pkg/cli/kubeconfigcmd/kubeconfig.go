@@ -45,9 +45,10 @@ func NewKubeconfigCommand(o *device.Options) *cobra.Command {
 		Use:   "kubeconfig --reason TEXT [--for 1h] [--role view|edit]",
 		Short: "Issue a kubeconfig that expires and can be revoked",
 		Long: "Issue a kubeconfig that expires and can be revoked, and print it. It leads to the cluster address of this node. Nobody\n" +
-			"keeps a copy of its token. Role edit can start pods, and so become root on every node.\n" +
+			"keeps a copy of its token. Role edit can start pods, and so become root on every node, and can make credentials that\n" +
+			"outlive the kubeconfig and its revocation.\n" +
 			"See docs/operations.md, \"A kubeconfig for kubectl\".\n\n" + exitCodes,
-		Example: "  zedkube kubeconfig --reason 'ticket 4711' > /tmp/kubeconfig\n  kubectl --kubeconfig /tmp/kubeconfig get pods -A",
+		Example: "  (umask 077; zedkube kubeconfig --reason 'ticket 4711' > kubeconfig)\n  kubectl --kubeconfig kubeconfig get pods -A",
 		Args:    terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			text, err := issue(c.Context(), o.Paths(), ask)
