@@ -3,10 +3,12 @@ package access
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"syscall"
@@ -136,7 +138,15 @@ func ReasonOf(err error) string {
 	}
 	var cert *tls.CertificateVerificationError
 	if errors.As(err, &cert) {
+		var invalid x509.CertificateInvalidError
+		if errors.As(err, &invalid) && invalid.Reason == x509.Expired { // its text has the time of the try
+			return "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
+		}
 		return cert.Error()
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Op + ": " + op.Err.Error()
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return "connection closed"

@@ -2,8 +2,12 @@ package access
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,5 +83,35 @@ func TestAHugeAnswerIsCut(t *testing.T) {
 	}, http.MethodGet, "/pods")
 	if err == nil || err.Error() != "read answer: more than 128 MiB" {
 		t.Errorf("error is %v", err)
+	}
+}
+
+func TestAReasonIsTheSameAtEveryTry(t *testing.T) {
+	srv := httptest.NewTLSServer(http.NotFoundHandler())
+	defer srv.Close()
+	certificate := func(later time.Duration) error {
+		c := srv.Client()
+		c.Transport.(*http.Transport).TLSClientConfig.Time = func() time.Time { return srv.Certificate().NotAfter.Add(later) }
+		resp, err := c.Get(srv.URL)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err
+	}
+	timeout := func(port int) error {
+		return fmt.Errorf("get: %w", &net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: port}, Err: os.ErrDeadlineExceeded})
+	}
+	for want, errs := range map[string][2]error{
+		"tls: failed to verify certificate: x509: certificate has expired or is not yet valid": {certificate(time.Hour), certificate(2 * time.Hour)},
+		"read: i/o timeout": {timeout(41234), timeout(41235)},
+	} {
+		if errs[0] == nil || errs[1] == nil || errs[0].Error() == errs[1].Error() {
+			t.Fatalf("two tries: %v", errs)
+		}
+		for _, err := range errs {
+			if got := ReasonOf(err); got != want {
+				t.Errorf("%q, want %q, of %v", got, want, err)
+			}
+		}
 	}
 }
