@@ -76,6 +76,8 @@ func TestTheExamplesOfTheClusterAPIAreAnswered(t *testing.T) {
 			request := filepath.Join(p.Root, "run/zedkube-cli/ClusterLeaveRequest/global.json")
 			if _, err := os.Stat(request); strings.Contains(command, "DELETE") && (err == nil) != (del == "202") {
 				t.Errorf("%s: after DELETE the request is there: %v", state, err == nil)
+			} else if strings.Contains(command, `"leave":false`) && err == nil { // the object has not seen the request yet
+				t.Errorf("%s: after the withdrawal the request is there", state)
 			}
 		}
 	}

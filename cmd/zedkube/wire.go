@@ -200,7 +200,9 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		Methods: []string{http.MethodPost}, Effect: "a kubeconfig is issued",
 	}
 	routes[clusterobject.Path] = localserver.Route{
-		Handler: &clusterobject.API{Object: clusterObject, Membership: memberOf, Requests: requested},
+		Handler: &clusterobject.API{
+			Object: clusterObject, Membership: memberOf, Requests: requested, RequestFile: p.TopicFile(device.CommandAgent, "ClusterLeaveRequest"),
+		},
 		Methods: []string{http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodDelete}, Effect: "PATCH and DELETE: a request to leave is made or withdrawn",
 	}
 	routes[clusterobject.AuditPath] = routes["/api/audit"]

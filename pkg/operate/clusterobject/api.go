@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"mime"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -43,9 +45,10 @@ func ServeOpenAPI(w http.ResponseWriter, _ *http.Request) {
 
 // API answers at Path. Who may ask is the local server's to check. Every field is required.
 type API struct {
-	Object     pubsub.Reader[types.ClusterObject]
-	Membership pubsub.Reader[types.ClusterMembership]
-	Requests   interface {
+	Object      pubsub.Reader[types.ClusterObject]
+	Membership  pubsub.Reader[types.ClusterMembership]
+	RequestFile string // of the ClusterLeaveRequest: a subscription may be behind what was answered last
+	Requests    interface {
 		// Request makes a request for who sent r, and for nil withdraws it.
 		Request(r *http.Request, topic string, value any) error
 	}
@@ -76,8 +79,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	code, no := http.StatusOK, (*Failure)(nil)
 	switch r.Method {
 	case http.MethodDelete:
-		object.Spec.Leave, code = true, http.StatusAccepted
-		no = a.leave(r, true)
+		code = http.StatusAccepted
+		no = a.leave(r, true, &object)
 	case http.MethodPatch:
 		no = a.patch(w, r, &object)
 	}
@@ -94,11 +97,21 @@ func answer(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // who asked may be gone
 }
 
-// leave asks for the leave, as zedkube leave does, or withdraws that.
-func (a *API) leave(r *http.Request, wanted bool) *Failure {
+// leave asks for the leave, as zedkube leave does, or withdraws that. It never takes the
+// object's word for what is asked for already: that is behind, and the request may be one
+// that was refused.
+func (a *API) leave(r *http.Request, wanted bool, object *types.ClusterObject) *Failure {
 	m, known := a.Membership.Get(types.Global)
+	var last types.ClusterLeaveRequest
+	content, err := safefile.Read(a.RequestFile, maxPatch) // more than a topic's value has
+	if err == nil {
+		err = json.Unmarshal(content, &last)
+	}
 	var request any
 	switch {
+	case !wanted && err == nil && last.Undo: // it asks for no leave, and may not have taken effect yet
+		object.Spec.Leave = false
+		return nil
 	case !wanted:
 	case !known:
 		return failure(http.StatusServiceUnavailable, "whether this device is a member of a cluster is not known yet: try again")
@@ -109,12 +122,17 @@ func (a *API) leave(r *http.Request, wanted bool) *Failure {
 	case m.State == types.MembershipMember:
 		return failure(http.StatusConflict, "the controller's configuration is valid and makes this device a member: "+
 			"remove the device from the cluster at the controller first")
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return failure(http.StatusInternalServerError, "read the last request: %v", err)
+	case last.Consent != nil || last.WithoutCluster != nil:
+		return failure(http.StatusConflict, "zedkube leave has made a request with a consent, which this one would replace: withdraw that first, with zedkube leave --cancel")
 	default:
 		request = types.ClusterLeaveRequest{RequestedAt: time.Now().UTC(), Context: r.URL.Query().Get("reason")}
 	}
 	if err := a.Requests.Request(r, "ClusterLeaveRequest", request); err != nil {
 		return failure(http.StatusInternalServerError, "%v", err)
 	}
+	object.Spec.Leave = wanted
 	return nil
 }
 
@@ -144,11 +162,10 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request, object *types.Cluste
 	if field := changed("", patch, now); field != "" {
 		return failure(http.StatusConflict, "%s cannot be set here: %s", field, ownerOf(field))
 	}
-	if !given || leave == object.Spec.Leave {
+	if !given {
 		return nil
 	}
-	object.Spec.Leave = leave
-	return a.leave(r, leave)
+	return a.leave(r, leave, object)
 }
 
 // changed is the first field that a patch would change, "" for none.

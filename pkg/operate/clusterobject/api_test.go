@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,6 +21,7 @@ import (
 type requests struct {
 	made []string
 	err  error
+	file string // of the request that is there; "" for none
 }
 
 func (q *requests) Request(_ *http.Request, topic string, value any) error {
@@ -43,7 +46,11 @@ func asked(f facts, q *requests, method, target, body string) *httptest.Response
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/merge-patch+json; charset=utf-8")
-	(&API{Object: object, Membership: membership, Requests: q}).ServeHTTP(w, r)
+	a := &API{Object: object, Membership: membership, Requests: q}
+	if q != nil {
+		a.RequestFile = q.file
+	}
+	a.ServeHTTP(w, r)
 	return w
 }
 
@@ -75,7 +82,7 @@ func TestDeleteIsTheRequestOfAnOperatorToLeave(t *testing.T) {
 	}{
 		"a doubtful member":  {joinedServer(doubtful), http.StatusAccepted, `"leave":true`, []string{made}},
 		"a member":           {joinedServer(), http.StatusConflict, "remove the device from the cluster at the controller first", nil},
-		"one that leaves":    {joinedServer(leaving), http.StatusAccepted, `"phase":"Leaving"`, nil},
+		"one that leaves":    {joinedServer(leaving), http.StatusAccepted, `"leave":false`, nil},
 		"a single node":      {single(), http.StatusConflict, "there is nothing to leave", nil},
 		"one that has left":  {single(func(f *facts) { f.membership.State = types.MembershipLeft }), http.StatusConflict, "nothing to leave", nil},
 		"nobody knows which": {single(func(f *facts) { f.known = false }), http.StatusServiceUnavailable, "not known yet", nil},
@@ -109,9 +116,11 @@ func TestAPatchChangesOnlyWhatIsTheOperators(t *testing.T) {
 		"nothing":                  {joinedServer(), `{}`, 200, `"kind":"Cluster"`, nil},
 		"leave":                    {joinedServer(doubtful), `{"spec":{"leave":true}}`, 200, `"leave":true`, []string{made}},
 		"leave, of a member":       {joinedServer(), `{"spec":{"leave":true}}`, 409, "remove the device from the cluster at the controller first", nil},
-		"leave, again":             {joinedServer(doubtful, wished), `{"spec":{"leave":true}}`, 200, `"leave":true`, nil},
+		"leave, again":             {joinedServer(doubtful, wished), `{"spec":{"leave":true}}`, 200, `"leave":true`, []string{made}},
+		"leave, while it leaves":   {joinedServer(leaving), `{"spec":{"leave":true}}`, 200, `"leave":false`, nil},
+		"do not leave, not seen":   {joinedServer(doubtful), `{"spec":{"leave":false}}`, 200, `"leave":false`, []string{withdrawn}},
 		"do not leave":             {joinedServer(doubtful, wished), `{"spec":{"leave":false}}`, 200, `"leave":false`, []string{withdrawn}},
-		"do not leave, of no wish": {joinedServer(), `{"spec":{"leave":false}}`, 200, `"leave":false`, nil},
+		"do not leave, of no wish": {joinedServer(), `{"spec":{"leave":false}}`, 200, `"leave":false`, []string{withdrawn}},
 		"leave, of no truth":       {joinedServer(doubtful), `{"spec":{"leave":"yes"}}`, 400, "true or false", nil},
 		"leave, removed":           {joinedServer(doubtful, wished), `{"spec":{"leave":null}}`, 400, "true or false", nil},
 		"what is so already":       {joinedServer(), `{"kind":"Cluster","metadata":{"name":"press-line"},"spec":{"clusterType":"k3s","networking":{"address":"10.90.7.22/24"}}}`, 200, "", nil},
@@ -139,6 +148,40 @@ func TestAPatchChangesOnlyWhatIsTheOperators(t *testing.T) {
 			w := asked(row.f, q, http.MethodPatch, Path, row.patch)
 			if w.Code != row.code || !strings.Contains(w.Body.String(), row.says) {
 				t.Errorf("%d %s, want %d %s", w.Code, w.Body, row.code, row.says)
+			}
+			if d := cmp.Diff(row.made, q.made); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestWhatAnotherCommandAskedForIsNotReplaced is about requests of zedkube leave that say more than this API can.
+func TestWhatAnotherCommandAskedForIsNotReplaced(t *testing.T) {
+	const made, withdrawn = `make ClusterLeaveRequest "" <nil>`, "withdraw ClusterLeaveRequest"
+	const leave, stay = `{"spec":{"leave":true}}`, `{"spec":{"leave":false}}`
+	for name, row := range map[string]struct {
+		there string
+		patch string
+		code  int
+		made  []string
+	}{
+		"a plain one":                      {`{"RequestedAt":"2026-05-03T06:41:17Z"}`, leave, 200, []string{made}},
+		"one with a consent":               {`{"RequestedAt":"2026-05-03T06:41:17Z","Consent":{}}`, leave, 409, nil},
+		"one with a consent, withdrawn":    {`{"RequestedAt":"2026-05-03T06:41:17Z","Consent":{}}`, stay, 200, []string{withdrawn}},
+		"one to leave without the cluster": {`{"RequestedAt":"2026-05-03T06:41:17Z","WithoutCluster":{}}`, leave, 409, nil},
+		"one that undoes a leave":          {`{"RequestedAt":"2026-05-03T06:41:17Z","Undo":true}`, stay, 200, nil},
+		"one that cannot be read":          {`{"RequestedAt":`, leave, 500, nil},
+		"the same, withdrawn":              {`{"RequestedAt":`, stay, 200, []string{withdrawn}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := &requests{file: filepath.Join(t.TempDir(), "global.json")}
+			if err := os.WriteFile(q.file, []byte(row.there), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w := asked(joinedServer(doubtful, func(f *facts) { f.asked = true }), q, http.MethodPatch, Path, row.patch)
+			if w.Code != row.code || w.Code == 200 && strings.Contains(w.Body.String(), `"leave":true`) != (row.patch == leave) {
+				t.Errorf("%d %s, want %d", w.Code, w.Body, row.code)
 			}
 			if d := cmp.Diff(row.made, q.made); d != "" {
 				t.Error(d)

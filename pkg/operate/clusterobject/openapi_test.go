@@ -79,7 +79,7 @@ func document(t *testing.T) object {
 					"operationId": "leaveCluster", "summary": "Ask that this node leave its cluster, as zedkube leave does.",
 					"parameters": []any{query("reason", "Why, for the audit.")},
 					"responses": answers(cluster, map[string]string{
-						"202": "The request has been made, or the node is leaving already.", "409": "There is nothing to leave, or the controller still makes this device a member.",
+						"202": "The request has been made, or the node is leaving already.", "409": "There is nothing to leave, the controller still makes this device a member, or a request with a consent is there.",
 						"500": "The request could not be made.", "503": soon,
 					}),
 				},
