@@ -418,7 +418,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"clusterobject": &clusterobject.Component{
 			Log: as("clusterobject"), Pulse: pulses["clusterobject"],
 			Membership: memberOf, Cluster: clusterStatus, Info: info, KubeInit: kubeInit, Update: updateStatus,
-			K3s: k3sVersion, Override: k3sOverride, Conditions: nodeConditions,
+			K3s: k3sVersion, Lifecycle: lifecycle, Override: k3sOverride, Conditions: nodeConditions,
 			Leave: leaveRequest, Progress: drainProgress, Journal: drainJournal, Peers: clusterPeers, Without: without,
 			Nodes: kube.Nodes, API: kube.API, CDI: kube.CDI, Dial: (&net.Dialer{}).DialContext, Version: p.Version,
 			Object: clusterObject,

@@ -3,7 +3,7 @@
 // "ClusterObject"), and serves it on the socket (docs/wire.md, "Cluster API").
 //
 //	reads:  ClusterMembership, EdgeNodeClusterStatus, EdgeNodeInfo, KubeInitStatus, KubeClusterUpdateStatus, K3sVersionStatus, K3sOverrideStatus,
-//	        KubeNodeConditions, ClusterLeaveRequest, NodeDrainProgress, NodeDrainJournal, ClusterPeers, WithoutCluster, nodes, the Deployment of CDI
+//	        KubeLifecycle, KubeNodeConditions, ClusterLeaveRequest, NodeDrainProgress, NodeDrainJournal, ClusterPeers, WithoutCluster, nodes, the Deployment of CDI
 //	writes: ClusterObject
 //	acts:   opens a TCP connection to the server to join through, and closes it
 package clusterobject
@@ -39,6 +39,7 @@ type Component struct {
 	KubeInit   pubsub.Reader[types.KubeInitStatus]
 	Update     pubsub.Reader[types.KubeClusterUpdateStatus]
 	K3s        pubsub.Reader[types.K3sVersionStatus]
+	Lifecycle  pubsub.Reader[types.KubeLifecycle]
 	Override   pubsub.Reader[types.K3sOverrideStatus]
 	Conditions pubsub.Reader[types.KubeNodeConditions]
 	Leave      pubsub.Reader[types.ClusterLeaveRequest]
@@ -70,7 +71,7 @@ type dialled struct {
 func (c *Component) Run(ctx context.Context) {
 	defer c.dialing.Cancel()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0),
-		c.Membership, c.Cluster, c.Info, c.KubeInit, c.Update, c.K3s, c.Override, c.Conditions, c.Leave,
+		c.Membership, c.Cluster, c.Info, c.KubeInit, c.Update, c.K3s, c.Lifecycle, c.Override, c.Conditions, c.Leave,
 		c.Progress, c.Journal, c.Peers, c.Without, c.Nodes, c.API, c.CDI, &c.dialing)
 }
 
@@ -91,7 +92,7 @@ func (c *Component) Step(ctx context.Context) error {
 // has joined. It returns when to do so next, 0 for not by itself.
 func (c *Component) tryServer(ctx context.Context, f facts, o types.ClusterObject) time.Duration {
 	address := f.joinServer()
-	if address == "" || f.listed() && o.Status.Of(types.ClusterJoined).Status == types.ConditionTrue {
+	if address == "" || o.Status.Of(types.ClusterJoined).Status == types.ConditionTrue {
 		return 0
 	}
 	if wait := dialEach - f.now.Sub(c.dialedAt); wait > 0 && wait <= dialEach && c.dialled.address == address {
@@ -118,6 +119,7 @@ func (c *Component) look() facts {
 	f.kubeInit, f.hasKubeInit = c.KubeInit.Get(types.Global)
 	f.update, _ = c.Update.Get(types.Global)
 	f.k3s, _ = c.K3s.Get(types.Global)
+	f.lifecycle, _ = c.Lifecycle.Get(types.Global)
 	f.override, _ = c.Override.Get(types.Global)
 	f.conditions, _ = c.Conditions.Get(types.Global)
 	request, asked := c.Leave.Get(types.Global)

@@ -38,7 +38,7 @@ func newStage(f facts) *stage {
 	s := &stage{}
 	s.Component = &Component{
 		Log: log, Pulse: &loop.Pulse{}, Membership: &s.membership, Cluster: &s.cluster, Info: &s.info, Nodes: &s.nodes, API: &s.api, Object: &s.object,
-		KubeInit: &pubsub.Table[types.KubeInitStatus]{}, Update: &pubsub.Table[types.KubeClusterUpdateStatus]{}, K3s: &pubsub.Table[types.K3sVersionStatus]{},
+		KubeInit: &pubsub.Table[types.KubeInitStatus]{}, Update: &pubsub.Table[types.KubeClusterUpdateStatus]{}, K3s: &pubsub.Table[types.K3sVersionStatus]{}, Lifecycle: &pubsub.Table[types.KubeLifecycle]{},
 		Override: &pubsub.Table[types.K3sOverrideStatus]{}, Conditions: &pubsub.Table[types.KubeNodeConditions]{}, Leave: &pubsub.Table[types.ClusterLeaveRequest]{},
 		Progress: &pubsub.Table[types.NodeDrainProgress]{}, Journal: &pubsub.Table[types.NodeDrainJournal]{}, Peers: &pubsub.Table[types.ClusterPeers]{},
 		Without: &pubsub.Table[types.WithoutCluster]{}, CDI: &pubsub.Table[types.DeployedVersion]{}, Version: "1.0",
@@ -104,6 +104,8 @@ func TestTheServerIsTriedUntilTheNodeHasJoined(t *testing.T) {
 		}
 		n := s.dialled.Load()
 		time.Sleep(time.Hour)
+		_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now(), Reason: "connection refused"})
+		time.Sleep(time.Hour)
 		if more := s.dialled.Load() - n; more > 1 {
 			t.Errorf("%d connections after the join", more)
 		}
@@ -118,14 +120,14 @@ func TestASingleNodeWithK3sDeadStillHasItsObject(t *testing.T) {
 		if p := s.now(); p.Phase != types.ClusterProvisioned {
 			t.Fatalf("%+v", p)
 		}
-		began := s.now().Of(types.ClusterDeclared).LastTransitionTime
+		began := s.now().Of(types.ClusterVersion).LastTransitionTime
 		time.Sleep(time.Hour)
 		_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now(), Reason: "connection refused"})
 		p := s.now()
 		if p.Phase != types.ClusterDegraded || p.Of(types.ControlPlaneReady).Reason != "APIServerUnreachable" || p.Components.Kubelet != "v1.34.2+k3s1" {
 			t.Errorf("%+v", p)
 		}
-		if got := p.Of(types.ClusterDeclared).LastTransitionTime; !got.Equal(began) {
+		if got := p.Of(types.ClusterVersion).LastTransitionTime; !got.Equal(began) {
 			t.Errorf("since %s, want %s", got, began)
 		}
 		if s.dialled.Load() != 0 {
@@ -159,6 +161,7 @@ func TestEveryInputIsInTheObject(t *testing.T) {
 			publish(s.K3s, types.K3sVersionStatus{Wanted: "v1.35.0+k3s1"}),
 			publish(s.Override, types.K3sOverrideStatus{CertSANs: []string{"a.example.org"}}),
 			publish(s.Conditions, types.KubeNodeConditions{Kubernetes: "v1.34.2+k3s1", Longhorn: "v1.9.1"}),
+			publish(s.Lifecycle, types.KubeLifecycle{Phase: types.LifecycleStuck, Reason: "It is stuck."}),
 			publish(s.Progress, types.NodeDrainProgress{Phase: types.PhaseEmptying, Reason: "It waits."}),
 			publish(s.Journal, types.NodeDrainJournal{Look: look}),
 			publish(s.Without, types.WithoutCluster{Reason: "nothing answers."}),

@@ -38,10 +38,10 @@ func rules(f facts) []rule {
 		{types.ControlPlaneReady, true, controlPlane},
 		{types.NodeReady, true, node},
 		{types.ClusterReady, true, cluster},
-		{types.KubeContainerReady, f.hasKubeInit, container},
+		{types.KubeContainerReady, f.hasKubeInit || f.published.Status.Of(types.KubeContainerReady).Type != "" && !f.listed(), container},
 		{types.ComponentsUpdated, f.update.Status != types.KubeCompUpdateUnknown, components},
 		{types.ClusterVersion, true, ofNode(types.StateVersion)},
-		{types.ClusterDeclared, true, declared},
+		{types.ClusterDeclared, member, declared},
 		{types.ClusterAddressReady, member, address},
 		{types.ClusterPeersReachable, member, peers},
 		{types.ClusterJoined, member, joined},
@@ -90,7 +90,10 @@ const namedNodes = 5 // that many are named in a sentence
 // ready is whether all nodes of a kind are Ready.
 func ready(f facts, is func(types.Node) bool, noun, kind string) verdict {
 	down, all := notReady(f.nodes, is)
-	if len(down) > 0 {
+	switch {
+	case all == 0:
+		return unknown("No"+kind, fmt.Sprintf("The API server answers, and lists no %s.", noun))
+	case len(down) > 0:
 		return bad(kind+"NotReady", fmt.Sprintf("%d of %s are not Ready: %s.", len(down), phrase.Counted(all, noun), phrase.Few(down, namedNodes)))
 	}
 	return fine(kind+"Ready", fmt.Sprintf("The API server answers, with %s Ready.", phrase.Counted(all, noun)))
@@ -134,8 +137,12 @@ func cluster(f facts) verdict {
 
 const reasonError = "Error"
 
-// container is what kube-init says of itself.
+// container is what kube-init says of itself. After a boot it is silent until it has
+// started; where k3s answers without it, it is none of this EVE.
 func container(f facts) verdict {
+	if !f.hasKubeInit {
+		return verdict{}
+	}
 	k := f.kubeInit
 	at := fmt.Sprintf("The kube container is in state %s", cmp.Or(short(k.State), "unknown"))
 	if step := short(k.TransitionStep); step != "" {
@@ -185,17 +192,12 @@ func ofNode(t types.NodeStateType) func(facts) verdict {
 func declared(f facts) verdict {
 	m := f.membership
 	switch m.State {
-	case types.MembershipMember:
-		return fine("Configured", "The controller configures this device for a cluster.")
 	case types.MembershipDoubtful:
 		return unknown("ConfigurationInvalid", because("The controller's configuration is not valid", m.Reason))
 	case types.MembershipLeaving:
 		return bad("Leaving", because("This node is leaving its cluster", m.Reason))
 	}
-	if !f.known {
-		return verdict{}
-	}
-	return bad("SingleNode", "The controller configures no cluster: Kubernetes runs on this node alone.")
+	return fine("Configured", "The controller configures this device for a cluster.")
 }
 
 func address(f facts) verdict {
@@ -209,8 +211,12 @@ func address(f facts) verdict {
 }
 
 // peers is whether the others answer: before this node has joined the server to join
-// through, and the Nodes afterwards.
+// through, and the Nodes afterwards. What was tried before the join says nothing of a
+// member whose API server is silent.
 func peers(f facts) verdict {
+	if !f.listed() && f.published.Status.Of(types.ClusterJoined).Status == types.ConditionTrue {
+		return verdict{}
+	}
 	own := func(n types.Node) bool { return n.Name != f.own.Name }
 	if down, others := notReady(f.nodes, own); f.listed() && f.seen && others > 0 {
 		if len(down) == others {
@@ -265,7 +271,7 @@ func settled(f facts) verdict {
 	for _, c := range f.said.Conditions {
 		switch {
 		case c.Status == types.ConditionTrue || slices.Contains(later, c.Type):
-		case c.Status == types.ConditionUnknown && f.silent():
+		case c.Status == types.ConditionUnknown && !f.listed():
 			return verdict{}
 		default:
 			return bad(string(c.Type), "Condition "+string(c.Type)+" is not True: "+c.Message)

@@ -2,7 +2,6 @@ package clusterobject
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ type facts struct {
 	hasKubeInit bool
 	update      types.KubeClusterUpdateStatus
 	k3s         types.K3sVersionStatus
+	lifecycle   types.KubeLifecycle
 	override    types.K3sOverrideStatus
 	conditions  types.KubeNodeConditions
 	asked       bool // an operator asks that this node leave
@@ -118,6 +118,8 @@ func phaseOf(f facts, s types.ClusterObjectStatus) (types.ClusterPhase, string) 
 	container := s.Of(types.KubeContainerReady)
 	failed := container.Reason == reasonError
 	never := s.KubernetesVersion == "" && s.Components.Kubelet == "" // has a cluster been seen here
+	starts := container.Type != "" && container.Status != types.ConditionTrue && !f.kubeInit.AllComponentsInitialized
+	was := []types.ClusterPhase{types.ClusterProvisioned, types.ClusterUpgrading, types.ClusterDegraded} // then it is no installation, but a boot
 	switch m := f.kubeInit.Membership; {
 	case f.membership.State == types.MembershipLeaving:
 		return types.ClusterLeaving, because("This node is leaving its cluster", f.membership.Reason)
@@ -125,13 +127,13 @@ func phaseOf(f facts, s types.ClusterObjectStatus) (types.ClusterPhase, string) 
 		return types.ClusterLeaving, "The kube container makes this device a single node again. " + container.Message
 	case member && joined.Status != types.ConditionTrue && f.cluster.Error.Error != "":
 		return types.ClusterFailed, because("This node cannot join", f.cluster.Error.Error)
-	case failed && (f.silent() || member && joined.Status != types.ConditionTrue):
+	case failed && (f.silent() || !f.watched && f.published.Status.Phase == types.ClusterFailed || member && joined.Status != types.ConditionTrue):
 		return types.ClusterFailed, container.Message
 	case member && joined.Status != types.ConditionTrue:
 		return types.ClusterProvisioning, firstNotTrue(s, types.ClusterDeclared, types.ClusterAddressReady, types.ClusterPeersReachable, types.ClusterJoined)
 	case never && !f.hasKubeInit:
 		return types.ClusterNotInitialized, s.Of(types.ControlPlaneReady).Message
-	case never, f.hasKubeInit && !f.kubeInit.AllComponentsInitialized:
+	case never, starts && !slices.Contains(was, f.published.Status.Phase):
 		return types.ClusterProvisioning, cmp.Or(container.Message, s.Of(types.ControlPlaneReady).Message)
 	}
 	if why := upgrading(f); why != "" {
@@ -139,6 +141,9 @@ func phaseOf(f facts, s types.ClusterObjectStatus) (types.ClusterPhase, string) 
 	}
 	if why := firstNotTrue(s, types.ControlPlaneReady, types.NodeReady, types.ClusterReady, types.ComponentsUpdated, types.KubeContainerReady); why != "" {
 		return types.ClusterDegraded, why
+	}
+	if f.lifecycle.Phase == types.LifecycleStuck {
+		return types.ClusterDegraded, sentence(f.lifecycle.Reason)
 	}
 	if declared := s.Of(types.ClusterDeclared); member && declared.Status != types.ConditionTrue {
 		return types.ClusterDegraded, declared.Message
@@ -148,11 +153,11 @@ func phaseOf(f facts, s types.ClusterObjectStatus) (types.ClusterPhase, string) 
 
 // upgrading says what is being updated, "" for nothing.
 func upgrading(f facts) string {
-	if f.updating() {
+	switch p := f.lifecycle.Phase; {
+	case p == types.LifecycleChanges, p == types.LifecycleReturns: // each for 30 minutes at most
+		return sentence(f.lifecycle.Reason)
+	case f.updating() && !f.silent(): // components are updated through the API server
 		return updateMessage(f)
-	}
-	if v := f.k3s; v.Version != "" && v.Running != "" && v.Version != v.Running {
-		return fmt.Sprintf("k3s of this node changes from %s to %s.", short(v.Running), short(v.Version))
 	}
 	return ""
 }

@@ -94,6 +94,32 @@ func notYet(f *facts) {
 	f.api = types.APIStatus{SilentSince: noon, NoKubeconfig: true}
 }
 
+func lifecycle(p types.KubeLifecyclePhase) func(*facts) {
+	return func(f *facts) {
+		differs(f)
+		f.lifecycle = types.KubeLifecycle{Phase: p, Reason: "k3s changes from v1.34.2+k3s1 to v1.34.4+k3s1: it starts."}
+	}
+}
+
+func differs(f *facts) {
+	f.k3s = types.K3sVersionStatus{Version: "v1.34.4+k3s1", Running: "v1.34.2+k3s1"}
+}
+
+func initialized(f *facts) {
+	kubeInit(types.KubeInitStatus{State: "RUNNING", AllComponentsInitialized: true})(f)
+}
+
+func deploying(f *facts) { kubeInit(types.KubeInitStatus{State: "DEPLOYING"})(f) }
+
+func crashed(f *facts) {
+	kubeInit(types.KubeInitStatus{State: "BACKOFF", LastError: "k3s-crashed"})(f)
+}
+
+// unheard is an agent that has just started: nothing is known yet of the API server, and of kube-init.
+func unheard(f *facts) {
+	f.watched, f.nodes, f.seen = false, nil, false
+}
+
 func TestThePhaseAndWhy(t *testing.T) {
 	for name, row := range map[string]struct {
 		f     facts
@@ -126,7 +152,19 @@ func TestThePhaseAndWhy(t *testing.T) {
 		"the update of a component failed":   {joinedServer(update(types.KubeCompLonghorn, types.KubeCompUpdateFailed)), types.ClusterDegraded, "The update of longhorn to KubeVersion 3 failed (failed): no space. It is not retried, and no later component is updated"},
 		"its download failed":                {joinedServer(update(types.KubeCompLonghorn, types.KubeCompUpdateDownloadFailed)), types.ClusterDegraded, "download_failed"},
 		"updates are done":                   {joinedServer(update(types.KubeCompLonghorn, types.KubeCompUpdateCompleted)), types.ClusterProvisioned, ""},
-		"k3s changes":                        {joinedServer(func(f *facts) { f.k3s = types.K3sVersionStatus{Version: "v1.34.4+k3s1", Running: "v1.34.2+k3s1"} }), types.ClusterUpgrading, "from v1.34.2+k3s1 to v1.34.4+k3s1"},
+		"k3s changes":                        {joinedServer(lifecycle(types.LifecycleChanges)), types.ClusterUpgrading, "from v1.34.2+k3s1 to v1.34.4+k3s1"},
+		"k3s changes and is down for it":     {joinedServer(silent, published(joinedServer()), lifecycle(types.LifecycleChanges)), types.ClusterUpgrading, "to v1.34.4+k3s1"},
+		"k3s returns to its version":         {joinedServer(lifecycle(types.LifecycleReturns)), types.ClusterUpgrading, "to v1.34.4+k3s1"},
+		"k3s is stuck":                       {joinedServer(lifecycle(types.LifecycleStuck)), types.ClusterDegraded, "to v1.34.4+k3s1"},
+		"k3s is stuck and dead":              {joinedServer(silent, published(joinedServer()), lifecycle(types.LifecycleStuck)), types.ClusterDegraded, "connection refused"},
+		"a version that never comes":         {joinedServer(differs, down("n3")), types.ClusterDegraded, "1 of 3 servers are not Ready: n3."},
+		"an update while k3s is dead":        {joinedServer(silent, published(joinedServer()), update(types.KubeCompKubevirt, types.KubeCompUpdateInProgress)), types.ClusterDegraded, "connection refused"},
+		"a member after a boot":              {joinedServer(published(joinedServer(initialized)), deploying), types.ClusterDegraded, "in state DEPLOYING"},
+		"a single node after a boot":         {single(published(single(initialized)), deploying), types.ClusterDegraded, "in state DEPLOYING"},
+		"an installation goes on":            {single(published(single(deploying)), deploying), types.ClusterProvisioning, "in state DEPLOYING"},
+		"an installation, agent restarted":   {single(unheard, published(single(deploying))), types.ClusterProvisioning, "in state DEPLOYING"},
+		"a failure before anything is known": {single(unheard, published(single(silent, crashed))), types.ClusterFailed, "k3s-crashed"},
+		"no server is listed":                {single(func(f *facts) { f.nodes = map[string]types.Node{"n2": {Name: "n2", Ready: types.ConditionTrue}} }), types.ClusterDegraded, "lists no server."},
 		"the configuration is not valid":     {joinedServer(func(f *facts) { f.membership.State = types.MembershipDoubtful }), types.ClusterDegraded, "not valid"},
 		"leaving":                            {joinedServer(leaving), types.ClusterLeaving, "a peer says so."},
 		"leaving with k3s dead":              {joinedServer(leaving, silent), types.ClusterLeaving, "a peer says so."},
@@ -173,7 +211,7 @@ func TestTheConditions(t *testing.T) {
 		f    facts
 		want string
 	}{
-		"a single node": {single(), ready + " VersionAsExpected=True/AllTheSame Declared=False/SingleNode"},
+		"a single node": {single(), ready + " VersionAsExpected=True/AllTheSame"},
 		"a server": {joinedServer(), ready + " VersionAsExpected=True/AllTheSame Declared=True/Configured AddressReady=True/Ready" +
 			" PeersReachable=True/PeersReady Joined=True/Joined Voter=True/Votes Labelled=True/InPlace Settled=True/Settled"},
 		"a worker has no vote": {joinedServer(worker), ready + " VersionAsExpected=True/AllTheSame Declared=True/Configured AddressReady=True/Ready" +
@@ -185,16 +223,18 @@ func TestTheConditions(t *testing.T) {
 			" PeersReachable=False/PeersNotReady Joined=True/Joined Voter=True/Votes Labelled=True/InPlace Settled=False/PeersReachable"},
 		"with kube-init and an update": {
 			single(kubeInit(types.KubeInitStatus{State: "RUNNING", AllComponentsInitialized: true}), update(types.KubeCompCdi, types.KubeCompUpdateDownload)),
-			ready + " KubeContainerReady=True/Initialized ComponentsUpdated=False/Updating VersionAsExpected=True/AllTheSame Declared=False/SingleNode",
+			ready + " KubeContainerReady=True/Initialized ComponentsUpdated=False/Updating VersionAsExpected=True/AllTheSame",
 		},
 		"a server with k3s dead keeps what it was": {
-			joinedServer(silent, published(joinedServer()), func(f *facts) { f.dialled = dialled{"10.90.7.21:12346", nil} }),
+			joinedServer(silent, published(joinedServer())),
 			"ControlPlaneReady=False/APIServerUnreachable NodeReady=Unknown/APIServerUnreachable ClusterReady=False/APIServerUnreachable" +
 				" VersionAsExpected=True/AllTheSame Declared=True/Configured AddressReady=True/Ready" +
-				" PeersReachable=True/Answers Joined=True/Joined Voter=True/Votes Labelled=True/InPlace Settled=True/Settled",
+				" PeersReachable=True/PeersReady Joined=True/Joined Voter=True/Votes Labelled=True/InPlace Settled=True/Settled",
 		},
 		"before anything is known": {facts{now: noon}, "ControlPlaneReady=Unknown/NotSeenYet NodeReady=Unknown/NotSeenYet ClusterReady=Unknown/NotSeenYet" +
-			" VersionAsExpected=Unknown/NotSeenYet Declared=Unknown/NotSeenYet"},
+			" VersionAsExpected=Unknown/NotSeenYet"},
+		"no node is listed": {single(func(f *facts) { f.nodes, f.seen = nil, false }), "ControlPlaneReady=Unknown/NoServers NodeReady=False/NoNode ClusterReady=Unknown/NoServers" +
+			" VersionAsExpected=True/AllTheSame"},
 		"the bootstrap node alone": {joinedServer(before, func(f *facts) { f.cluster.BootstrapNode, f.own.InternalIP = true, "10.90.7.22" }), ready +
 			" VersionAsExpected=True/AllTheSame Declared=True/Configured AddressReady=True/Ready" +
 			" PeersReachable=True/Bootstrap Joined=True/Joined Voter=False/NoMember Labelled=True/InPlace Settled=False/Voter"},
@@ -204,6 +244,44 @@ func TestTheConditions(t *testing.T) {
 				t.Errorf("want -, got +\n%s", d)
 			}
 		})
+	}
+}
+
+// TestASilenceChangesNothingOfTheJoin is about a member of long ago: the API server is silent, or has not
+// listed its nodes yet, and what was tried before the join is still known.
+func TestASilenceChangesNothingOfTheJoin(t *testing.T) {
+	bootstrap := func(f *facts) { f.cluster.BootstrapNode = true }
+	unlisted := func(f *facts) { f.api.Synced, f.nodes, f.seen = false, nil, false }
+	failed := func(f *facts) { f.dialled = dialled{"10.90.7.21:12346", errors.New("refused")} }
+	answered := func(f *facts) { f.dialled = dialled{"10.90.7.21:12346", nil} }
+	for name, row := range map[string]struct{ was, f facts }{
+		"silent":                            {joinedServer(), joinedServer(silent)},
+		"silent, which answered once":       {joinedServer(), joinedServer(silent, answered)},
+		"silent, others were down":          {joinedServer(down("n1"), down("n3")), joinedServer(silent, answered)},
+		"not listed":                        {joinedServer(), joinedServer(unlisted)},
+		"silent, then not listed":           {joinedServer(silent, published(joinedServer())), joinedServer(unlisted)},
+		"not listed, which did not answer":  {joinedServer(), joinedServer(unlisted, failed)},
+		"the agent has just started":        {joinedServer(), joinedServer(unheard)},
+		"the bootstrap node, others down":   {joinedServer(bootstrap, down("n1"), down("n3")), joinedServer(bootstrap, silent)},
+		"the bootstrap node, not listed":    {joinedServer(bootstrap), joinedServer(bootstrap, unlisted)},
+		"silent, with kube-init not yet up": {joinedServer(crashed), joinedServer(silent)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			was := decide(row.was)
+			row.f.published, row.f.now = was, noon.Add(time.Hour)
+			now := decide(row.f).Status
+			for _, kind := range []types.ClusterConditionType{types.ClusterPeersReachable, types.ClusterJoined, types.ClusterVoter, types.ClusterSettled, types.KubeContainerReady} {
+				if d := cmp.Diff(was.Status.Of(kind), now.Of(kind)); d != "" {
+					t.Errorf("was -, is +\n%s", d)
+				}
+			}
+		})
+	}
+}
+
+func TestWithoutKubeInitItsConditionEndsOnceK3sAnswers(t *testing.T) {
+	if c := decide(single(published(single(crashed)))).Status.Of(types.KubeContainerReady); c.Type != "" {
+		t.Errorf("%+v", c)
 	}
 }
 
