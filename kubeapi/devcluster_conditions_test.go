@@ -28,7 +28,7 @@ func knowsWhoCordoned(t *testing.T, c *devcluster.Cluster) {
 	component := &standing.Component{
 		Log: a.Log, Pulse: &loop.Pulse{},
 		Credentials: &a.creds, Clocks: &a.clocks, Nodes: &a.nodes, NodePods: &a.own, API: &a.api, Tables: &a.tables, Info: &a.info,
-		Membership: &pubsub.Table[types.ClusterMembership]{}, K3s: &pubsub.Table[types.K3sVersionStatus]{},
+		Membership: &pubsub.Table[types.ClusterMembership]{}, K3s: &pubsub.Table[types.K3sVersionStatus]{}, K3sCerts: &pubsub.Table[types.K3sCertificates]{},
 		Leader: &a.leader, Health: &pubsub.Table[types.KubeReportHealth]{},
 		Uptime:     func() time.Duration { return time.Since(began) },
 		Conditions: &out, Node: &pubsub.Table[types.ClusterNodeStatus]{},
