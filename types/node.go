@@ -234,6 +234,18 @@ var ErrRefused = errors.New("refused by the API server")
 // ErrDisruptionBudget is wrapped when a PodDisruptionBudget refuses an eviction.
 var ErrDisruptionBudget = errors.New("refused by a PodDisruptionBudget")
 
+// HasAPIServer reports whether the node runs an API server, as its labels say.
+func (n Node) HasAPIServer() bool { return n.ControlPlane || n.Master }
+
+// IsServer reports whether the node is a server of k3s, with an API server, etcd or both.
+func (n Node) IsServer() bool { return n.HasAPIServer() || n.Etcd }
+
+// MayDrainUnlocked reports whether the node is a cordoned server whose agent may know no
+// drain lock. EVE's own zedkube leaves no other sign of a drain.
+func (n Node) MayDrainUnlocked() bool {
+	return n.IsServer() && !n.TieBreaker && n.Unschedulable && n.MaybeForeign()
+}
+
 // Votes reports whether the node has a member of etcd that votes. A learner
 // does not; one whose condition is missing is taken for a voter.
 func (n Node) Votes() bool { return n.Etcd && n.EtcdVoter != ConditionFalse }

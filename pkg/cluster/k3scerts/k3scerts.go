@@ -114,7 +114,7 @@ func (c *Component) Step(ctx context.Context) error {
 		}
 		seen[id] = true
 	}
-	readFiles(c.Dirs, !named || own.ControlPlane || own.Master, take, fail)
+	readFiles(c.Dirs, !named || own.HasAPIServer(), take, fail)
 	c.shake(ctx, host, own, named, take, fail)
 	s := decide(f)
 	if err := c.Certificates.Publish(types.Global, s); err != nil {
@@ -183,7 +183,7 @@ func (c *Component) shake(ctx context.Context, host string, own types.Node, name
 	if host == "" {
 		return
 	}
-	isServer := !named || own.ControlPlane || own.Master
+	isServer := !named || own.HasAPIServer()
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, s := range []struct {

@@ -177,7 +177,7 @@ func (w *world) began(d *device, a action) {
 		if other != d && other.journal.Step != types.K3sStepNone {
 			w.fail("%s changes while %s does", d.row.Name, other.row.Name)
 		}
-		if !isServer(d.row) && isServer(other.row) && other.row.KubeletVersion != a.status.To {
+		if !d.row.IsServer() && other.row.IsServer() && other.row.KubeletVersion != a.status.To {
 			w.fail("the kubelet of %s becomes newer than the API server of %s", d.row.Name, other.row.Name)
 		}
 	}
@@ -187,7 +187,7 @@ func (w *world) began(d *device, a action) {
 	if lack := types.LacksQuorum(w.nodes(), d.row.Name); lack != "" && d.row.Etcd && d.checked.at > w.disturbed {
 		w.fail("%s changes: %s", d.row.Name, lack)
 	}
-	if isServer(d.row) && commits(d.row, w.nodes(), a.status.To) != "" {
+	if d.row.IsServer() && commits(d.row, w.nodes(), a.status.To) != "" {
 		w.committed = max(w.committed, a.status.To)
 	}
 	if v := judge(d.row.KubeletVersion, a.status.To, nil); v.why != "" {
@@ -200,7 +200,7 @@ func (w *world) container(d *device) {
 	switch {
 	case d.away:
 	case d.up && d.published != d.disk:
-		if w.committed != "" && d.published < w.committed && isServer(d.row) {
+		if w.committed != "" && d.published < w.committed && d.row.IsServer() {
 			w.fail("%s goes from %s to %s after the last server began %s", d.row.Name, d.disk, d.published, w.committed)
 		}
 		w.note("%s: k3s stops for %s", d.row.Name, d.published)
@@ -213,13 +213,13 @@ func (w *world) container(d *device) {
 	}
 	oldest := ""
 	for _, d := range w.devices {
-		if isServer(d.row) && (oldest == "" || d.row.KubeletVersion < oldest) {
+		if d.row.IsServer() && (oldest == "" || d.row.KubeletVersion < oldest) {
 			oldest = d.row.KubeletVersion
 		}
 	}
 	w.committed = max(w.committed, oldest)
 	for _, d := range w.devices {
-		if d.row.KubeletVersion > oldest && !isServer(d.row) {
+		if d.row.KubeletVersion > oldest && !d.row.IsServer() {
 			w.fail("the kubelet of %s is %s, an API server is %s", d.row.Name, d.row.KubeletVersion, oldest)
 		}
 	}

@@ -7,15 +7,13 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-func isServer(n types.Node) bool { return n.ControlPlane || n.Master || n.Etcd }
-
 // order is in which order the nodes change, computed alike on every node: first the servers,
 // because no kubelet may be newer than an API server. Of these the tie-breaker comes first,
 // which has no applications; the leader of etcd comes last, so that it changes once.
 func order(nodes []types.Node) []types.Node {
 	rank := func(n types.Node) int {
 		switch {
-		case !isServer(n):
+		case !n.IsServer():
 			return 4
 		case n.K3s != nil && n.K3s.Leader:
 			return 3
@@ -47,11 +45,11 @@ func next(ordered []types.Node, version string) string {
 // data of etcd is that of the oldest member; with the last one it becomes that of the new version.
 // The kubelet of a worker may be older than its servers.
 func commits(own types.Node, nodes []types.Node, to string) string {
-	if !isServer(own) {
+	if !own.IsServer() {
 		return ""
 	}
 	for _, n := range nodes {
-		if n.Name != own.Name && isServer(n) && n.KubeletVersion != to {
+		if n.Name != own.Name && n.IsServer() && n.KubeletVersion != to {
 			return ""
 		}
 	}

@@ -124,7 +124,7 @@ func (f facts) disagreement() string {
 
 func (f facts) serversFirst() string {
 	for _, n := range f.nodes {
-		if !isServer(f.own) && isServer(n) && n.KubeletVersion != f.version.Wanted {
+		if !f.own.IsServer() && n.IsServer() && n.KubeletVersion != f.version.Wanted {
 			return "server " + n.Name + " runs " + n.KubeletVersion + ", and no kubelet may be newer than an API server"
 		}
 	}
@@ -254,7 +254,7 @@ func (f facts) locked(drains bool) string {
 		case n.Name == f.own.Name:
 		case n.Name != holder && n.ChangesK3s() && !f.off[n.Name]:
 			return "node " + n.Name + " changes k3s to " + phrase.Cut(n.K3s.To, 64)
-		case !drains && isServer(n) && !n.TieBreaker && n.Unschedulable && n.MaybeForeign(): // a drain waits for it itself
+		case !drains && n.MayDrainUnlocked(): // a drain waits for it itself
 			return "node " + n.Name + " is cordoned and may be draining, because its agent does not use the drain lock"
 		}
 	}

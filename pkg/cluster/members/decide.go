@@ -242,9 +242,6 @@ func (t configured) names(n types.Node) bool {
 	return err == nil && slices.Contains(t.masters, id)
 }
 
-// server reports that a Node is one of the control plane.
-func server(n types.Node) bool { return n.ControlPlane || n.Master || n.Etcd }
-
 // rules is what a removal is judged by, beside the Nodes.
 type rules struct {
 	configured configured
@@ -262,7 +259,7 @@ func stale(nodes []types.Node, t configured) []types.Node {
 	var out []types.Node
 	for _, n := range nodes {
 		id, err := uuid.Parse(n.UUID)
-		if err == nil && server(n) && id != t.device && !t.names(n) {
+		if err == nil && n.IsServer() && id != t.device && !t.names(n) {
 			out = append(out, n)
 		}
 	}
@@ -347,7 +344,7 @@ func (r rules) differentlyConfigured(nodes []types.Node, s subject) string {
 		has := stamp != nil && stamp.Cluster == t.cluster && (len(stamp.Masters) > 0 || len(t.masters) == 0)
 		_, anybody := uuid.Parse(n.UUID)
 		switch {
-		case (n.Ready != types.ConditionTrue || !server(n)) && !has:
+		case (n.Ready != types.ConditionTrue || !n.IsServer()) && !has:
 			// It need not say anything, and what it said last is no list of this cluster.
 		case len(t.masters) > 0 && anybody == nil && !t.names(n) && !has:
 			// It is no member, or knows that it is none.

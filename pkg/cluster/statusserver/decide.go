@@ -81,7 +81,7 @@ func serves(f facts) bool {
 		return false
 	}
 	node, ok := types.OwnNode(f.nodes, f.info)
-	return ok && node.Etcd && (node.ControlPlane || node.Master)
+	return ok && node.Etcd && node.HasAPIServer()
 }
 
 // What marks tell of, besides the types of conditions.
@@ -241,7 +241,7 @@ func noNode(f facts) verdict {
 
 func controlPlane(n types.Node) (verdict, types.ConditionStatus) {
 	switch {
-	case !n.ControlPlane && !n.Master:
+	case !n.HasAPIServer():
 		return verdict{reasonNoControlPlane, "The Node has no control-plane label yet."}, types.ConditionFalse
 	case !n.Etcd:
 		return verdict{reasonNoEtcd, "The Node has no etcd label yet."}, types.ConditionFalse

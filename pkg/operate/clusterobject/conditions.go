@@ -108,7 +108,7 @@ func controlPlane(f facts) verdict {
 	case !f.listed():
 		return verdict{}
 	}
-	return ready(f, isServer, "server", "Servers")
+	return ready(f, types.Node.IsServer, "server", "Servers")
 }
 
 func node(f facts) verdict {

@@ -110,8 +110,6 @@ func spec(f facts) types.ClusterSpec {
 	return s
 }
 
-func isServer(n types.Node) bool { return n.ControlPlane || n.Master || n.Etcd }
-
 // phaseOf is where the cluster stands, and why.
 func phaseOf(f facts, s types.ClusterObjectStatus) (types.ClusterPhase, string) {
 	member, joined := f.membership.Belongs(), s.Of(types.ClusterJoined)

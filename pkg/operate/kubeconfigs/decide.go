@@ -76,15 +76,14 @@ func (r Request) check() (Request, time.Duration, error) {
 // server, or outside of a cluster the address that its kubelet reports; else a server that
 // is Ready. "" where none is known.
 func hostOf(own types.Node, nodes map[string]types.Node, status types.EdgeNodeClusterStatus) string {
-	isServer := func(n types.Node) bool { return n.ControlPlane || n.Master }
-	if isServer(own) {
+	if own.HasAPIServer() {
 		if address, ok := status.OwnAddress(); ok && status.ClusterIPIsReady {
 			return address.String()
 		}
 		return own.InternalIP
 	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		if n := nodes[name]; isServer(n) && n.Ready == types.ConditionTrue && n.InternalIP != "" {
+		if n := nodes[name]; n.HasAPIServer() && n.Ready == types.ConditionTrue && n.InternalIP != "" {
 			return n.InternalIP
 		}
 	}

@@ -111,7 +111,7 @@ func NodesOf(nodes []types.Node, own string) []ClusterNode {
 func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	c := ClusterNode{
 		Name: n.Name, UUID: n.UUID, Own: own != "" && n.Name == own, Status: types.KubeNodeStatusOf(n.Ready).String(), Since: UTC(n.ReadySince),
-		Roles: roles(n.ControlPlane || n.Master, n.Etcd, n.TieBreaker), Learner: n.Etcd && !n.Votes(), Cordoned: n.Unschedulable,
+		Roles: roles(n.HasAPIServer(), n.Etcd, n.TieBreaker), Learner: n.Etcd && !n.Votes(), Cordoned: n.Unschedulable,
 		Address: n.InternalIP, External: n.ExternalIP, Kubelet: n.KubeletVersion, Created: UTC(n.Created), Lost: seenBy(n, nodes), BootID: n.BootID,
 	}
 	c.cordon(n)

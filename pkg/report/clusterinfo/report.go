@@ -18,7 +18,7 @@ func nodes(f facts) []types.KubeNodeInfo {
 		out = append(out, types.KubeNodeInfo{
 			Name:               n.Name,
 			Status:             types.KubeNodeStatusOf(n.Ready),
-			IsMaster:           n.ControlPlane || n.Master,
+			IsMaster:           n.HasAPIServer(),
 			UsesEtcd:           n.Etcd,
 			CreationTime:       n.Created.UTC(),
 			LastTransitionTime: n.ReadySince.UTC(),

@@ -68,7 +68,7 @@ func roles(f facts) (wrong []string) {
 	if !f.membership.Belongs() || c == nil || c.IsWorkerNode {
 		return nil
 	}
-	if !f.own.ControlPlane && !f.own.Master {
+	if !f.own.HasAPIServer() {
 		wrong = append(wrong, "label "+types.LabelControlPlane+" is missing"+writtenBy(f.own, types.LabelControlPlane))
 	}
 	for _, n := range f.nodes {
@@ -139,8 +139,7 @@ func members(f facts) verdict {
 	var surplus, missing []string
 	for _, n := range f.nodes {
 		there[n.UUID] = true
-		master := n.ControlPlane || n.Master || n.Etcd
-		if _, err := uuid.Parse(n.UUID); master && err == nil && !masters[n.UUID] {
+		if _, err := uuid.Parse(n.UUID); n.IsServer() && err == nil && !masters[n.UUID] {
 			surplus = append(surplus, "node "+short(n.Name))
 		}
 	}

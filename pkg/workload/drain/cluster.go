@@ -165,8 +165,7 @@ func cordonedByOthers(nodes []types.Node, own string, now time.Time) []cordoned 
 // server on which no zedkube of this kind is known to run, cordoned for no longer
 // than a drain may take. EVE's own zedkube leaves no other sign.
 func (c cordoned) drainsUnlocked(timeout time.Duration) bool {
-	server := c.ControlPlane || c.Master || c.Etcd
-	return server && c.MaybeForeign() && c.age < timeout
+	return c.IsServer() && c.MaybeForeign() && c.age < timeout
 }
 
 // sayCordons says which of them a drain waits for, "" for none, and what is to be

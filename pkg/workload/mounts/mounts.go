@@ -195,7 +195,7 @@ func (c *Component) goesDown(own string) string {
 		return "a restart would update k3s from " + version.Running + " to " + version.Version
 	}
 	for _, n := range c.Nodes.All() {
-		if n.Name != own && !n.TieBreaker && n.Unschedulable && n.MaybeForeign() && (n.ControlPlane || n.Master || n.Etcd) {
+		if n.Name != own && n.MayDrainUnlocked() {
 			return "node " + n.Name + " is cordoned and may be draining, because its agent does not use the drain lock"
 		}
 	}
