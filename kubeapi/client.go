@@ -48,14 +48,16 @@ type Config struct {
 
 	Membership access.Reader[types.ClusterMembership] // whether orchestration is native
 
-	Nodes    access.Writer[types.Node]        // every node, by name
-	AppPods  access.Writer[types.Pod]         // the pods of Namespace, by namespace/name
-	NodePods access.Writer[types.Pod]         // the pods on this node in every namespace
-	Leases   access.Writer[types.Lease]       // the Leases of Namespace, by name
-	VMIs     access.Writer[types.VMI]         // the virtual machine instances of Namespace, by name; none without KubeVirt
-	Sets     access.Writer[types.AppSet]      // the replica sets of Namespace, by kind/name
-	API      access.Writer[types.APIStatus]   // how well the cluster is seen
-	Tables   access.Writer[types.TableStatus] // how well each table is, by its name
+	Nodes    access.Writer[types.Node]              // every node, by name
+	AppPods  access.Writer[types.Pod]               // the pods of Namespace, by namespace/name
+	NodePods access.Writer[types.Pod]               // the pods on this node in every namespace
+	Leases   access.Writer[types.Lease]             // the Leases of Namespace, by name
+	VMIs     access.Writer[types.VMI]               // the virtual machine instances of Namespace, by name; none without KubeVirt
+	Sets     access.Writer[types.AppSet]            // the replica sets of Namespace, by kind/name
+	Machines access.Writer[types.VirtualMachine]    // of every namespace, by namespace/name; none without KubeVirt
+	Disabled access.Writer[types.DisabledWorkloads] // under the name of its ConfigMap; none while workloads are enabled
+	API      access.Writer[types.APIStatus]         // how well the cluster is seen
+	Tables   access.Writer[types.TableStatus]       // how well each table is, by its name
 
 	Credentials access.Writer[types.Credentials] // what the connection rests on
 	Clocks      access.Writer[types.NodeClock]   // of other nodes, by name

@@ -4,16 +4,19 @@ package kubeapi_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/kubeapi/kubevirt"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/types"
 )
@@ -29,6 +32,8 @@ func applications(t *testing.T, c *devcluster.Cluster) {
 			changesSet(t, c, a, types.KindVMIReplicaSet)
 		}},
 		{"so is one of pods", func(t *testing.T, c *devcluster.Cluster, a *agent) { changesSet(t, c, a, types.KindReplicaSet) }},
+		{"a VirtualMachine is halted and runs as before", runsMachine},
+		{"workloads are disabled by one object", disablesWorkloads},
 		{"an instance is forgotten, a namesake is not", forgetsVMI},
 		{"a pod is deleted by force, a namesake is not", deletesPod},
 		{"a VolumeAttachment goes to its attacher", deletesAttachment},
@@ -164,6 +169,96 @@ func changesSet(t *testing.T, c *devcluster.Cluster, a *agent, kind string) {
 	}
 	writes("it is removed", func(s types.AppSet) error { return a.NoteRepair(ctx, s, types.RepairNote{}) })
 	setNamed(t, a, key, "the note is gone", func(s types.AppSet) bool { return s.Note == types.RepairNote{} })
+	former := types.FormerScale{UID: set.UID, Replicas: 2}
+	writes("it is disabled", func(s types.AppSet) error { return a.ScaleSet(ctx, s, types.SetScale{Former: &former}) })
+	set = setNamed(t, a, key, "its former scale is read", func(s types.AppSet) bool { return s.Former != nil && *s.Former == former })
+	if err := a.ScaleSet(ctx, another, types.SetScale{Replicas: 2}); !errors.Is(err, types.ErrConflict) {
+		t.Errorf("for another set: %v", err)
+	}
+	writes("it is enabled", func(s types.AppSet) error { return a.ScaleSet(ctx, s, types.SetScale{}) })
+	setNamed(t, a, key, "its former scale is gone", func(s types.AppSet) bool { return s.Former == nil && s.Wanted == 0 })
 	writes("replicas are written", func(s types.AppSet) error { return a.SetWanted(ctx, s, 1) })
 	setNamed(t, a, key, "it wants one", func(s types.AppSet) bool { return s.Wanted == 1 })
+}
+
+func runsMachine(t *testing.T, c *devcluster.Cluster, a *agent) {
+	ctx := t.Context()
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": map[string]any{"name": "till", "namespace": kubeapi.Namespace},
+		"spec": map[string]any{"running": true, "template": map[string]any{"spec": map[string]any{
+			"domain": map[string]any{}, "volumes": []any{map[string]any{"name": "v", "dataVolume": map[string]any{"name": "till-data"}}},
+		}}},
+	}}
+	api := c.Custom("vm").Namespace(kubeapi.Namespace)
+	if _, err := api.Create(ctx, o, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	seen := func(what string, ok func(types.VirtualMachine) bool) (m types.VirtualMachine) {
+		t.Helper()
+		eventually(t, what, 10*time.Second, func() bool { m, _ = a.machines.Get(kubeapi.Namespace + "/till"); return ok(m) })
+		return m
+	}
+	m := seen("it is seen", func(m types.VirtualMachine) bool {
+		return m.Run.Running != nil && *m.Run.Running && slices.Equal(m.Claims, []string{"till-data"})
+	})
+	former := types.FormerRun{UID: m.UID, RunState: m.Run}
+	if err := a.RunMachine(ctx, m, types.RunState{Strategy: types.StrategyHalted}, &former); err != nil {
+		t.Fatal(err)
+	}
+	halted := seen("it is halted", func(m types.VirtualMachine) bool { return m.Former != nil && m.Run.Halted() && m.Run.Running == nil })
+	if err := a.RunMachine(ctx, m, m.Run, nil); !errors.Is(err, types.ErrConflict) {
+		t.Errorf("for an old version: %v", err)
+	}
+	if err := a.RunMachine(ctx, halted, halted.Former.RunState, nil); err != nil {
+		t.Fatal(err)
+	}
+	seen("it runs as before", func(m types.VirtualMachine) bool {
+		return m.Former == nil && m.Run.Strategy == "" && m.Run.Running != nil && *m.Run.Running
+	})
+}
+
+func disablesWorkloads(t *testing.T, c *devcluster.Cluster, a *agent) {
+	ctx := t.Context()
+	first := types.DisabledWorkloads{By: "n1", Reason: "first", Since: time.Now().UTC().Truncate(time.Second)}
+	second := types.DisabledWorkloads{By: "n2", Reason: "second"}
+	if err := errors.Join(a.DisableWorkloads(ctx, first), a.DisableWorkloads(ctx, second)); err != nil {
+		t.Fatal(err)
+	}
+	d, err := a.DisabledWorkloads(ctx)
+	first.UID = d.UID
+	if err != nil || d != first || d.UID == "" {
+		t.Errorf("it is %+v, %v; want the first", d, err)
+	}
+	eventually(t, "it is seen", 10*time.Second, func() bool {
+		all := a.disabled.All()
+		return len(all) == 1 && slices.Collect(maps.Values(all))[0] == first
+	})
+	if err := a.EnableWorkloads(ctx, types.DisabledWorkloads{UID: "11111111-1111-4111-8111-111111111111"}); err != nil {
+		t.Errorf("another one: %v", err)
+	}
+	if d, err := a.DisabledWorkloads(ctx); err != nil || d != first {
+		t.Errorf("what is for another object leaves %+v, %v", d, err)
+	}
+	if err := errors.Join(a.EnableWorkloads(ctx, d), a.EnableWorkloads(ctx, d)); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "it is gone", 10*time.Second, func() bool { return len(a.disabled.All()) == 0 })
+	if d, err := a.DisabledWorkloads(ctx); err != nil || d.UID != "" {
+		t.Errorf("then it is %+v, %v", d, err)
+	}
+
+	// One that somebody else made under that name says nothing, and stays.
+	objects := c.Client().CoreV1().ConfigMaps(kubeapi.Namespace)
+	if _, err := objects.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kubevirt.DisabledName}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.DisableWorkloads(ctx, second); err == nil {
+		t.Error("somebody else's object was taken for ours")
+	}
+	if d, err := a.DisabledWorkloads(ctx); err != nil || d.UID != "" {
+		t.Errorf("somebody else's is read as %+v, %v", d, err)
+	}
+	if err := objects.Delete(ctx, kubevirt.DisabledName, metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
 }

@@ -41,6 +41,30 @@ func legacyCordons(t *testing.T, c *devcluster.Cluster, a *agent, node string) {
 	kubectlPatches(t, c, node, `{"spec":{"unschedulable":null}}`)
 }
 
+// cordonOfWorkloads stands whatever a drain does, and goes with the workloads alone.
+func cordonOfWorkloads(t *testing.T, _ *devcluster.Cluster, a *agent, node string) {
+	ours := types.Cordon{By: "zedkube", Reason: "workloads are disabled", Kind: types.CordonWorkloads, Since: time.Now().UTC()}
+	drain := types.Cordon{Reason: "drain", Since: time.Now().UTC()}
+	if err := errors.Join(a.Cordon(t.Context(), node, ours), a.Cordon(t.Context(), node, drain), a.Uncordon(t.Context(), node)); err != nil {
+		t.Fatal(err)
+	}
+	row(t, a, node, "it stands", func(n types.Node) bool {
+		return n.CordonKept && n.CordonedBy != nil && *n.CordonedBy == ours && n.Cordoner() == types.CordonedDisabled && !n.CordonedForDrain()
+	})
+	if err := a.UncordonWorkloads(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	row(t, a, node, "it is undone", func(n types.Node) bool { return !n.Unschedulable && n.CordonedBy == nil && !n.CordonKept })
+	if err := errors.Join(a.Cordon(t.Context(), node, drain), a.UncordonWorkloads(t.Context(), node), a.Cordon(t.Context(), node, ours)); err != nil {
+		t.Fatal(err)
+	}
+	row(t, a, node, "a drain's becomes that of the workloads", func(n types.Node) bool { return n.Cordoner() == types.CordonedDisabled })
+	if err := a.UncordonWorkloads(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	row(t, a, node, "nothing is left", func(n types.Node) bool { return !n.Unschedulable && !n.CordonKept })
+}
+
 func keptCordons(t *testing.T, c *devcluster.Cluster, a *agent, node string) {
 	if err := a.KeepCordon(t.Context(), node); err == nil {
 		t.Error("what does not stand was kept")

@@ -48,6 +48,7 @@ func drainsNode(t *testing.T, c *devcluster.Cluster) {
 	}{
 		{"a legacy cordon is undone once", legacyCordons},
 		{"a cordon is dated anew, kept, and taken back", keptCordons},
+		{"the cordon of disabled workloads outlasts a drain", cordonOfWorkloads},
 		{"a cordon is whose it was last", whoseCordons},
 		{"a cordon is ours after ten others have written", forgottenWriters},
 		{"a cordon of a former release is taken over", earlierCordons},

@@ -26,17 +26,19 @@ import (
 // agent is a client on one node of the cluster, with its tables.
 type agent struct {
 	*kubeapi.Client
-	info    pubsub.Table[types.EdgeNodeInfo]
-	leader  pubsub.Table[types.KubeLeaderElectInfo]
-	nodes   pubsub.Table[types.Node]
-	appPods pubsub.Table[types.Pod]
-	issued  pubsub.Table[types.IssuedKubeconfig]
-	own     pubsub.Table[types.Pod]
-	leases  pubsub.Table[types.Lease]
-	api     pubsub.Table[types.APIStatus]
-	vmis    pubsub.Table[types.VMI]
-	sets    pubsub.Table[types.AppSet]
-	tables  pubsub.Table[types.TableStatus]
+	info     pubsub.Table[types.EdgeNodeInfo]
+	leader   pubsub.Table[types.KubeLeaderElectInfo]
+	nodes    pubsub.Table[types.Node]
+	appPods  pubsub.Table[types.Pod]
+	issued   pubsub.Table[types.IssuedKubeconfig]
+	own      pubsub.Table[types.Pod]
+	leases   pubsub.Table[types.Lease]
+	api      pubsub.Table[types.APIStatus]
+	vmis     pubsub.Table[types.VMI]
+	sets     pubsub.Table[types.AppSet]
+	disabled pubsub.Table[types.DisabledWorkloads]
+	machines pubsub.Table[types.VirtualMachine]
+	tables   pubsub.Table[types.TableStatus]
 	reported
 
 	member     pubsub.Table[types.ClusterMembership]
@@ -65,7 +67,7 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 		Uptime: func() time.Duration { return time.Since(began) },
 		Log:    log, Kubeconfig: path, Operations: types.NoOperations{}, Info: &a.info, Leader: &a.leader,
 		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, Leases: &a.leases, API: &a.api,
-		VMIs: &a.vmis, Sets: &a.sets, Tables: &a.tables,
+		VMIs: &a.vmis, Sets: &a.sets, Machines: &a.machines, Disabled: &a.disabled, Tables: &a.tables,
 		Membership: &a.member, Allocations: &a.configMaps, DNSServer: &a.dns, DNSRollout: &a.rollout, Issued: &a.issued,
 		Mounts: &pubsub.Table[types.MountRecovery]{}, OwnAttachments: &pubsub.Table[types.Attachment]{}, OwnVolumes: &pubsub.Table[types.Volume]{},
 	})

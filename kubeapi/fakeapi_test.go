@@ -49,7 +49,7 @@ const (
 // appKinds are the kinds of all other objects, by resource.
 var appKinds = map[string]string{
 	"services": "Service", "ingresses": "Ingress", "configmaps": "ConfigMap",
-	"virtualmachineinstances": "VirtualMachineInstance", "virtualmachineinstancereplicasets": types.KindVMIReplicaSet, "replicasets": types.KindReplicaSet,
+	"virtualmachines": "VirtualMachine", "virtualmachineinstances": "VirtualMachineInstance", "virtualmachineinstancereplicasets": types.KindVMIReplicaSet, "replicasets": types.KindReplicaSet,
 	"persistentvolumeclaims": "PersistentVolumeClaim", "daemonsets": "DaemonSet", "deployments": "Deployment",
 	"volumes": "Volume", "engines": "Engine", "replicas": "Replica", "snapshots": "Snapshot", "settings": "Setting", "recurringjobs": "RecurringJob",
 	"volumeattachments": "VolumeAttachment", "clusterrolebindings": "ClusterRoleBinding",
@@ -161,18 +161,20 @@ const ownUUID = "b3e2f1a0-0000-4000-8000-000000000001"
 
 // tables are what a Client fills in a test.
 type tables struct {
-	info    pubsub.Table[types.EdgeNodeInfo]
-	leader  pubsub.Table[types.KubeLeaderElectInfo]
-	nodes   pubsub.Table[types.Node]
-	appPods pubsub.Table[types.Pod]
-	issued  pubsub.Table[types.IssuedKubeconfig]
-	own     pubsub.Table[types.Pod]
-	leases  pubsub.Table[types.Lease]
-	api     pubsub.Table[types.APIStatus]
-	vmis    pubsub.Table[types.VMI]
-	sets    pubsub.Table[types.AppSet]
-	tables  pubsub.Table[types.TableStatus]
-	disks   pubsub.Table[types.LonghornNode]
+	info     pubsub.Table[types.EdgeNodeInfo]
+	leader   pubsub.Table[types.KubeLeaderElectInfo]
+	nodes    pubsub.Table[types.Node]
+	appPods  pubsub.Table[types.Pod]
+	issued   pubsub.Table[types.IssuedKubeconfig]
+	own      pubsub.Table[types.Pod]
+	leases   pubsub.Table[types.Lease]
+	api      pubsub.Table[types.APIStatus]
+	vmis     pubsub.Table[types.VMI]
+	sets     pubsub.Table[types.AppSet]
+	disabled pubsub.Table[types.DisabledWorkloads]
+	machines pubsub.Table[types.VirtualMachine]
+	tables   pubsub.Table[types.TableStatus]
+	disks    pubsub.Table[types.LonghornNode]
 
 	services  pubsub.Table[types.Service]
 	ingresses pubsub.Table[types.Ingress]
@@ -200,7 +202,7 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 	c := New(Config{
 		Log: log, Uptime: func() time.Duration { return time.Since(began) }, Operations: types.NoOperations{}, Info: &tb.info, Leader: &tb.leader, Nodes: &tb.nodes,
 		AppPods: &tb.appPods, NodePods: &tb.own, Leases: &tb.leases, API: &tb.api,
-		VMIs: &tb.vmis, Sets: &tb.sets, Tables: &tb.tables,
+		VMIs: &tb.vmis, Sets: &tb.sets, Machines: &tb.machines, Disabled: &tb.disabled, Tables: &tb.tables,
 		Services: &tb.services, Ingresses: &tb.ingresses, KubeVIP: &tb.vip, CDI: &tb.cdi, OwnDisks: &tb.disks,
 		Membership: &tb.member, Allocations: &tb.configMaps, DNSServer: &tb.dns, DNSRollout: &tb.rollout, Issued: &tb.issued,
 		Mounts: &tb.mounts, OwnAttachments: &tb.attachments, OwnVolumes: &tb.ownVolumes,

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubevirt"
 	"github.com/zedkube/zedkube/kubeapi/leases"
 	"github.com/zedkube/zedkube/kubeapi/network"
 	"github.com/zedkube/zedkube/kubeapi/nodes"
@@ -125,7 +126,12 @@ func world() map[string]jsonObject {
 	longhornPath, pathOfLeases := "/apis/longhorn.io/v1beta2/namespaces/"+types.NamespaceLonghorn, "/apis/coordination.k8s.io/v1/namespaces/"+access.Namespace+"/leases"
 	pods, allocations := "/api/v1/namespaces/kube-system/pods/p", meta(floorMap, access.Namespace)
 	allocations["labels"] = allocationsMap("").Labels
+	disabled, configMaps := meta(kubevirt.DisabledName, access.Namespace), "/api/v1/namespaces/"+access.Namespace+"/configmaps"
+	disabled["labels"] = jsonObject{"zedkube.github.io/workloads": "disabled"}
 	return map[string]jsonObject{
+		configMaps:                               {"kind": "ConfigMap", "apiVersion": "v1", "metadata": disabled},
+		configMaps + "/" + kubevirt.DisabledName: {"kind": "ConfigMap", "apiVersion": "v1", "metadata": disabled},
+		"/apis/kubevirt.io/v1/namespaces/shop/virtualmachines/till": {"kind": "VirtualMachine", "apiVersion": "kubevirt.io/v1", "metadata": meta("till", "shop")},
 		"/api/v1/nodes/n1":        {"kind": "Node", "apiVersion": "v1", "metadata": node, "spec": jsonObject{}, "status": jsonObject{}},
 		"/api/v1/nodes/n1/status": {"kind": "Node", "apiVersion": "v1", "metadata": node},
 		pathOfLeases:              lease, pathOfLeases + "/" + leases.DrainLease: lease,

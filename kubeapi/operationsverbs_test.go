@@ -48,6 +48,20 @@ func writings() map[string]writing {
 		}, "take drain lock drain-lock/n1"},
 		"FreeDrainLock": {func(ctx context.Context, c *Client) error { return c.FreeDrainLock(ctx, lock) }, "free drain lock drain-lock/n1"},
 		"SetWanted":     {func(ctx context.Context, c *Client) error { return c.SetWanted(ctx, set, 1) }, "scale replicaset/" + access.Namespace + "/app"},
+		"ScaleSet": {func(ctx context.Context, c *Client) error {
+			return c.ScaleSet(ctx, set, types.SetScale{Former: &types.FormerScale{UID: "u1", Replicas: 1}})
+		}, "disable set replicaset/" + access.Namespace + "/app"},
+		"RunMachine": {func(ctx context.Context, c *Client) error {
+			m := types.VirtualMachine{Namespace: "shop", Name: "till", UID: "u1", Version: "5"}
+			return c.RunMachine(ctx, m, types.RunState{Strategy: "Always"}, nil)
+		}, "enable machine virtualmachine/shop/till"},
+		"DisableWorkloads": {func(ctx context.Context, c *Client) error {
+			return c.DisableWorkloads(ctx, types.DisabledWorkloads{By: "n1"})
+		}, "disable workloads configmap/" + access.Namespace + "/zedkube-disabled-workloads"},
+		"EnableWorkloads": {func(ctx context.Context, c *Client) error {
+			return c.EnableWorkloads(ctx, types.DisabledWorkloads{UID: "u1"})
+		}, "enable workloads configmap/" + access.Namespace + "/zedkube-disabled-workloads"},
+		"UncordonWorkloads": {func(ctx context.Context, c *Client) error { return c.UncordonWorkloads(ctx, "n1") }, ""}, // there is none
 		"NoteRepair": {func(ctx context.Context, c *Client) error {
 			return c.NoteRepair(ctx, set, types.RepairNote{By: "n1"})
 		}, "note repair replicaset/" + access.Namespace + "/app"},
@@ -110,6 +124,6 @@ func writings() map[string]writing {
 
 // readings are the methods that write nothing.
 var readings = []string{
-	"AppPodsNow", "DrainLock", "FreshNodes", "KubeletContainers", "Kubeconfigs", "KubeletStats", "LogFile", "LogFiles", "Logs", "NADs", "NodeAttachments", "NodeStats",
+	"AppPodsNow", "DisabledWorkloads", "DrainLock", "FreshNodes", "KubeletContainers", "Kubeconfigs", "KubeletStats", "LogFile", "LogFiles", "Logs", "NADs", "NodeAttachments", "NodeStats",
 	"PodsToEvict", "Run", "RunningPods", "SRIOVConfig", "SRIOVNetworks", "SRIOVPlugins", "Situations", "Storage", "NodeLease", "NodeLeases", "VolumeUsers",
 }

@@ -83,6 +83,11 @@ func (s *viewSet) applications() {
 	s.keep(s.apps, viewVMISets, sets, setRows(s.Sets, types.KindVMIReplicaSet, kubevirt.VMISetOf))
 	s.keep(s.apps, viewSets, listwatch.ListWatch(s.conn.Kube.AppsV1().ReplicaSets(access.Namespace), ""),
 		setRows(s.Sets, types.KindReplicaSet, kubevirt.PodSetOf))
+	owners := listwatch.Optional(virtual, listwatch.ListWatch(s.conn.Virt.VirtualMachines(metav1.NamespaceAll), ""),
+		&kubevirtv1.VirtualMachineList{}, &kubevirtv1.VirtualMachine{})
+	s.keep(s.apps, types.TableMachines, owners, access.RowsOf(s.Machines, kubevirt.MachineOf, access.NamespacedName))
+	s.keep(s.apps, types.TableDisabled, listwatch.ListWatch(s.conn.Kube.CoreV1().ConfigMaps(access.Namespace), byName(kubevirt.DisabledName)),
+		access.RowsOf(s.Disabled, kubevirt.DisabledOf, access.Name))
 }
 
 // setRows fills the part of the table that the sets of one kind have.

@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubevirt"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -24,6 +27,9 @@ func setOf(kind string) types.AppSet {
 
 func setVerbs(c *Client, set types.AppSet) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
+		"scale": func(ctx context.Context) error {
+			return c.ScaleSet(ctx, set, types.SetScale{Former: &types.FormerScale{UID: "u1", Replicas: 1}})
+		},
 		"wanted":   func(ctx context.Context) error { return c.SetWanted(ctx, set, 1) },
 		"note":     func(ctx context.Context) error { return c.NoteRepair(ctx, set, types.RepairNote{Step: "fenced"}) },
 		"affinity": func(ctx context.Context) error { return c.SetAffinity(ctx, set, "n2", false, types.RepairNote{}) },
@@ -140,6 +146,62 @@ func TestWhatIsNeverWrittenOnAReplicaSet(t *testing.T) {
 	} {
 		if err == nil || len(s.asked) > 0 {
 			t.Errorf("%s: %v, asked %v", name, err, s.asked)
+		}
+	}
+}
+
+func TestAWorkloadIsDisabledAndEnabledInOnePatchEach(t *testing.T) {
+	note := `{\"uid\":\"u1\",\"replicas\":3,\"paused\":true}`
+	for name, row := range map[string]struct {
+		to        types.SetScale
+		vmi, pods string
+	}{
+		"disabled": {
+			types.SetScale{Former: &types.FormerScale{UID: "u1", Replicas: 3, Paused: true}},
+			`{"metadata":{"resourceVersion":"5","uid":"u1","annotations":{"zedkube.github.io/disabled":"` + note + `"}},"spec":{"replicas":0,"paused":null}}`,
+			`{"metadata":{"resourceVersion":"5","uid":"u1","annotations":{"zedkube.github.io/disabled":"` + note + `"}},"spec":{"replicas":0}}`,
+		},
+		"enabled": {
+			types.SetScale{Replicas: 3, Paused: true},
+			`{"metadata":{"resourceVersion":"5","uid":"u1","annotations":{"zedkube.github.io/disabled":null}},"spec":{"replicas":3,"paused":true}}`,
+			`{"metadata":{"resourceVersion":"5","uid":"u1","annotations":{"zedkube.github.io/disabled":null}},"spec":{"replicas":3}}`,
+		},
+	} {
+		for kind, p := range setPaths {
+			s := objectsOf(map[string]jsonObject{p: named(p, "u1", nil)})
+			if err := s.client(t).ScaleSet(t.Context(), setOf(kind), row.to); err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			var want jsonObject
+			_ = json.Unmarshal([]byte(map[string]string{types.KindVMIReplicaSet: row.vmi, types.KindReplicaSet: row.pods}[kind]), &want)
+			if diff := cmp.Diff([]asked{{http.MethodPatch, p, want}}, s.asked, cmp.AllowUnexported(asked{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}
+
+func TestAFormerScaleCountsOnlyForTheSetThatItWasWrittenFor(t *testing.T) {
+	for note, counts := range map[string]bool{
+		`{"uid":"u1","replicas":2}`: true, `{"uid":"of-another","replicas":2}`: false, `{"uid":"u1","replicas":0}`: false,
+		`{"uid":"u1","replicas":-3}`: false, `{"replicas":2}`: false, `[]`: false, `{"uid":"u1","replicas":"2"}`: false, ``: false,
+	} {
+		var set appsv1.ReplicaSet
+		set.UID, set.Annotations = "u1", map[string]string{kubevirt.DisabledAnnotation: note}
+		if row := kubevirt.PodSetOf(&set); (row.Former != nil) != counts || counts && row.Former.Replicas != 2 {
+			t.Errorf("%s: %+v", note, row.Former)
+		}
+	}
+	yes := true
+	for note, counts := range map[string]bool{
+		`{"uid":"u1","running":true}`: true, `{"uid":"u1","runStrategy":"Manual"}`: true, `{"uid":"u2","running":true}`: false,
+		`{"uid":"u1","runStrategy":"Halted"}`: false, `{"uid":"u1"}`: false, `{`: false,
+	} {
+		var m kubevirtv1.VirtualMachine
+		m.UID, m.Spec.Running, m.Annotations = "u1", &yes, map[string]string{kubevirt.DisabledAnnotation: note}
+		if row := kubevirt.MachineOf(&m); (row.Former != nil) != counts || row.Run.Halted() {
+			t.Errorf("%s: %+v", note, row)
 		}
 	}
 }

@@ -47,6 +47,7 @@ const (
 	CordonedByZedkube  = "zedkube"
 	CordonedKept       = "kept"     // by zedkube, and an operator keeps it so
 	CordonedByOperator = "operator" // or another client of the API server
+	CordonedDisabled   = "workloads disabled"
 )
 
 // Cordoner is who cordoned the Node, "" where it is schedulable.
@@ -56,6 +57,8 @@ func (n Node) Cordoner() string {
 		return ""
 	case n.CordonedBy == nil:
 		return CordonedByOperator
+	case n.CordonedBy.Kind == CordonWorkloads:
+		return CordonedDisabled
 	case n.CordonKept:
 		return CordonedKept
 	}

@@ -125,6 +125,8 @@ const (
 	TableDNSRollout        = "deployment of CoreDNS"
 	TableKubeconfigs       = "issued kubeconfigs"
 	TableCDI               = "deployment of CDI"
+	TableMachines          = "virtual machines"
+	TableDisabled          = "disabled workloads"
 )
 
 // TableStatus says how well one table of the cluster is seen, under its name.

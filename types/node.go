@@ -103,7 +103,14 @@ type Cordon struct {
 	By     string    `json:"by"`     // "zedkube"
 	Reason string    `json:"reason"` // a sentence for people
 	Since  time.Time `json:"since"`
+	Kind   string    `json:"kind,omitempty"` // "" for that of a drain or of the tie-breaker
 }
+
+// CordonWorkloads is the kind of the cordon of a cluster whose workloads are disabled.
+const CordonWorkloads = "workloads"
+
+// CordonedForDrain reports that zedkube cordoned the node, and not for its workloads.
+func (n Node) CordonedForDrain() bool { return n.CordonedBy != nil && n.CordonedBy.Kind == "" }
 
 // The parts of the system that have a pod on every node.
 const (

@@ -57,6 +57,8 @@ var topics = []topic{
 	{value: &K3sReleaseRequest{}},
 	{value: &KubeLifecycle{}},
 	{value: &KubeLifecycleJournal{}},
+	{value: &WorkloadsRequest{}},
+	{value: &WorkloadsStatus{}},
 	{value: &ClusterMembers{}},
 	{value: &KnownNode{}},
 	{value: &ClusterMembersJournal{}},

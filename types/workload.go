@@ -77,6 +77,10 @@ type AppSet struct {
 	Affinity  SetAffinity
 	Claims    []string   // names of the PersistentVolumeClaims that its template mounts, sorted
 	Note      RepairNote // what zedkube has written on it; zero for nothing
+
+	Paused bool         // of virtual machines: KubeVirt makes and deletes no instances
+	Owned  bool         // it has a controlling owner, which decides how many copies it has
+	Former *FormerScale // nil while it is not disabled
 }
 
 // Key is the set's key in a table: kind/name.

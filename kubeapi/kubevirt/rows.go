@@ -133,6 +133,7 @@ func VMISetOf(s *kubevirtv1.VirtualMachineInstanceReplicaSet) types.AppSet {
 		claims = append(claims, machineClaim(v.VolumeSource))
 	}
 	row.Claims = access.Sorted(claims)
+	row.Paused = s.Spec.Paused
 	return row
 }
 
@@ -166,6 +167,10 @@ func appSetOf(kind string, meta metav1.ObjectMeta, replicas *int32, templateLabe
 		row.AppDomain = templateLabels[access.LabelAppDomain]
 	}
 	row.Note, _ = access.Annotated[types.RepairNote](meta.Annotations, RepairAnnotation)
+	row.Owned = metav1.GetControllerOfNoCopy(&meta) != nil
+	if was, ok := access.Annotated[types.FormerScale](meta.Annotations, DisabledAnnotation); ok && was.UID == row.UID && was.Replicas > 0 {
+		row.Former = &was
+	}
 	return row
 }
 

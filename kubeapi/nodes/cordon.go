@@ -23,7 +23,7 @@ var ErrNotOurs = errors.New("it carries no cordon of zedkube's")
 
 // Cordon keeps new pods off the node and writes on it who did and why, both in
 // one patch. A cordon of ours that stands is dated again and no longer kept
-// (KeepCordon); one made by somebody else is left as it is.
+// (KeepCordon); one made by somebody else, or for disabled workloads, is left as it is.
 func (c *Client) Cordon(ctx context.Context, node string, cordon types.Cordon) error {
 	cordon.By = cordonedBy
 	text, err := json.Marshal(cordon)
@@ -33,12 +33,12 @@ func (c *Client) Cordon(ctx context.Context, node string, cordon types.Cordon) e
 	return c.patchNode(ctx, "cordon", node, asCordon, func(n *corev1.Node) (access.Values, error) {
 		_, keeps := n.Annotations[KeepAnnotation]
 		switch {
-		case n.Spec.Unschedulable && ourCordon(n) == nil:
+		case n.Spec.Unschedulable && (ourCordon(n) == nil || ourCordon(n).Kind != ""):
 			return nil, nil
 		case n.Spec.Unschedulable && n.Annotations[CordonAnnotation] == string(text) && !keeps:
 			return nil, nil
 		}
-		return appliedCordon(n, string(text), keeps), nil
+		return appliedCordon(n, string(text), keeps, cordon.Kind), nil
 	})
 }
 
@@ -50,17 +50,32 @@ func (c *Client) Uncordon(ctx context.Context, node string) error {
 		keep, keeps := n.Annotations[KeepAnnotation]
 		_, noted := n.Annotations[CordonAnnotation]
 		switch {
-		case ourCordon(n) != nil && keep == "true":
+		case ourCordon(n) != nil && (keep == "true" || ourCordon(n).Kind != ""):
 			return nil, nil
 		case ourCordon(n) != nil:
-			patch := access.AnnotationsPatch(access.Values{CordonAnnotation: nil, KeepAnnotation: nil})
-			patch["spec"] = access.Values{"unschedulable": nil}
-			return patch, nil
+			return noCordon(), nil
 		case !n.Spec.Unschedulable && (keeps || noted):
 			return access.AnnotationsPatch(access.Values{CordonAnnotation: nil, KeepAnnotation: nil}), nil
 		}
 		return nil, nil
 	})
+}
+
+// UncordonWorkloads undoes a Cordon for disabled workloads, and no other.
+func (c *Client) UncordonWorkloads(ctx context.Context, node string) error {
+	return c.patchNode(ctx, "uncordon", node, asDrain, func(n *corev1.Node) (access.Values, error) {
+		if cordon := ourCordon(n); cordon == nil || cordon.Kind != types.CordonWorkloads {
+			return nil, nil
+		}
+		return noCordon(), nil
+	})
+}
+
+// noCordon takes off a cordon of ours and all that stands beside it.
+func noCordon() access.Values {
+	patch := access.AnnotationsPatch(access.Values{CordonAnnotation: nil, KeepAnnotation: nil})
+	patch["spec"] = access.Values{"unschedulable": nil}
+	return patch
 }
 
 // UncordonLegacy undoes a cordon that has no note of ours and that Kubernetes
@@ -134,9 +149,12 @@ func (c *Client) DeleteNode(ctx context.Context, node types.Node) error {
 // appliedCordon is a cordon of ours, which nobody keeps, as server-side apply
 // takes it. With the uid of a Node that is gone it is a conflict: without one
 // the API server would make a Node of it.
-func appliedCordon(n *corev1.Node, note string, keeps bool) access.Values {
+func appliedCordon(n *corev1.Node, note string, keeps bool, kind string) access.Values {
 	notes := access.Values{CordonAnnotation: note}
-	if keeps {
+	switch {
+	case kind != "":
+		notes[KeepAnnotation] = "true" // releases that know no kind leave it alone after a drain
+	case keeps:
 		notes[KeepAnnotation] = "false" // what others own cannot be taken off in the same patch
 	}
 	return access.Values{

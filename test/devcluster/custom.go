@@ -28,6 +28,7 @@ var definitionsOf = schema.GroupVersionResource{Group: "apiextensions.k8s.io", V
 var customs = []custom{
 	{kubevirtGroup, "v1", "VirtualMachineInstance", "virtualmachineinstances", "vmi,vmis", false, false},
 	{kubevirtGroup, "v1", "VirtualMachineInstanceReplicaSet", "virtualmachineinstancereplicasets", "vmirs,vmirss", true, true},
+	{kubevirtGroup, "v1", "VirtualMachine", "virtualmachines", "vm,vms", true, false},
 	{kubevirtGroup, "v1", "KubeVirt", "kubevirts", "kv,kvs", true, false},
 	{"longhorn.io", "v1beta2", "Node", "nodes", "lhn", true, false},
 	{"longhorn.io", "v1beta2", "Volume", "volumes", "lhv", true, false},
@@ -40,7 +41,7 @@ var customs = []custom{
 }
 
 // Custom returns an administrator's client for a kind of KubeVirt, Longhorn or
-// Multus by its short name: vmi, vmirs, kv, lhn, lhv, lhr, lhe, lhs, lhrj,
+// Multus by its short name: vmi, vmirs, vm, kv, lhn, lhv, lhr, lhe, lhs, lhrj,
 // lhsnap, net-attach-def. It panics for any other.
 func (c *Cluster) Custom(short string) dynamic.NamespaceableResourceInterface {
 	for _, k := range customs {

@@ -24,6 +24,7 @@ func TestKubeVirt(t *testing.T) {
 		t.Run("an evicted machine is made anew, unless it must migrate and cannot", func(t *testing.T) { t.Parallel(); machineIsEvicted(t, c) })
 		t.Run("another affinity of the set is for the next machine", func(t *testing.T) { t.Parallel(); affinityIsForTheNext(t, c) })
 		t.Run("a set that is scaled to nothing and back has another machine", func(t *testing.T) { t.Parallel(); setIsScaled(t, c) })
+		t.Run("a paused set that is raised makes nothing until it is resumed", func(t *testing.T) { t.Parallel(); pausedSetRaisedMakesNothing(t, c) })
 		t.Run("KubeVirt refuses a machine without memory", func(t *testing.T) { t.Parallel(); badMachineIsRefused(t, c) })
 		t.Run("machines of a lost node", func(t *testing.T) { t.Parallel(); nodeIsLost(t, c) })
 		t.Run("a node whose virt-handler is silent", func(t *testing.T) { t.Parallel(); handlerIsSilent(t, c) })
@@ -193,6 +194,30 @@ func setIsScaled(t *testing.T, c *Cluster) {
 	patchSet(t, c, app, `{"spec":{"replicas":1}}`)
 	machineOf(t, c, app, old.GetName())
 	eventually(t, 15*time.Second, "the old machine to go", gone(t, c, old))
+}
+
+// pausedSetRaisedMakesNothing is what keeps EVE, which raises a set that it finds at 0, from
+// starting a disabled application (docs/wire.md, "Disabled workloads").
+func pausedSetRaisedMakesNothing(t *testing.T, c *Cluster) {
+	app := App{Name: "paused-12345-0", Domain: "paused.0.1"}
+	old := launch(t, c, app)
+	patchSet(t, c, app, `{"spec":{"replicas":0}}`)
+	eventually(t, 15*time.Second, "the machine to go", gone(t, c, old))
+	patchSet(t, c, app, `{"spec":{"paused":true}}`)
+	patchSet(t, c, app, `{"spec":{"replicas":1}}`)
+	eventually(t, 15*time.Second, "KubeVirt to say that it has seen it", func() bool {
+		set, err := c.Custom("vmirs").Namespace(AppNamespace).Get(t.Context(), app.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conditions, _, _ := unstructured.NestedSlice(set.Object, "status", "conditions")
+		return len(conditions) == 1 && conditions[0].(map[string]any)["type"] == "ReplicaPaused"
+	})
+	if all := machinesOf(t, c, app); len(all) > 0 {
+		t.Errorf("a paused set has %d machines", len(all))
+	}
+	patchSet(t, c, app, `{"spec":{"paused":null}}`)
+	machineOf(t, c, app, old.GetName())
 }
 
 func badMachineIsRefused(t *testing.T, c *Cluster) {

@@ -71,7 +71,7 @@ func (c *Cluster) control() {
 	}
 	sets := c.Sets.All()
 	for _, key := range slices.Sorted(maps.Keys(sets)) {
-		if s := sets[key]; s.Wanted > 0 && s.Deleted.IsZero() && !owned[s.UID] && !c.held.apps.idle {
+		if s := sets[key]; s.Wanted > 0 && !s.Paused && s.Deleted.IsZero() && !owned[s.UID] && !c.held.apps.idle {
 			c.revive(s)
 		}
 	}

@@ -45,10 +45,10 @@ func (c *Cluster) Cordon(ctx context.Context, node string, by types.Cordon) erro
 		switch {
 		case !n.Unschedulable:
 			n.TaintedAt = time.Now()
-		case n.CordonedBy == nil:
+		case !n.CordonedForDrain():
 			return nil
 		}
-		n.Unschedulable, n.CordonedBy, n.CordonKept = true, &by, false
+		n.Unschedulable, n.CordonedBy, n.CordonKept = true, &by, by.Kind != ""
 		return nil
 	})
 }
@@ -62,6 +62,16 @@ func (c *Cluster) Uncordon(ctx context.Context, node string) error {
 			n.CordonKept = false
 		case !n.CordonKept:
 			n.Unschedulable, n.CordonedBy, n.TaintedAt = false, nil, time.Time{}
+		}
+		return nil
+	})
+}
+
+// UncordonWorkloads undoes a cordon for disabled workloads. Verb uncordonworkloads.
+func (c *Cluster) UncordonWorkloads(ctx context.Context, node string) error {
+	return c.edit(ctx, "uncordonworkloads", node, func(n *types.Node) error {
+		if n.Cordoner() == types.CordonedDisabled {
+			n.Unschedulable, n.CordonedBy, n.CordonKept, n.TaintedAt = false, nil, false, time.Time{}
 		}
 		return nil
 	})

@@ -296,7 +296,7 @@ func (r rules) notRemovable(n types.Node, nodes []types.Node) string {
 // goesDown reports that a drain or a reboot is under way on n. EVE's zedkube
 // cordons without saying what for.
 func goesDown(n types.Node) bool {
-	return n.CordonedBy != nil || n.Unschedulable && n.MaybeForeign() || n.DrainInProgress == types.ConditionTrue || n.Drained == types.ConditionTrue
+	return n.CordonedForDrain() || n.Unschedulable && n.MaybeForeign() || n.DrainInProgress == types.ConditionTrue || n.Drained == types.ConditionTrue
 }
 
 // command is what an operator who knows more than zedkube can do.

@@ -128,6 +128,8 @@ func judgeCordon(o seen, f nodesFacts) types.Finding {
 		return ok("This node is schedulable.")
 	case slices.Contains(n.Roles, tieBreaker):
 		return ok("It is the tie-breaker, which stays cordoned.")
+	case n.CordonedBy == types.CordonedDisabled:
+		return ok("It is cordoned%s%s", held, why)
 	case n.CordonedBy == types.CordonedKept:
 		return cordonKept(n.Name, n.CordonWhy, n.CordonSince, o.ReadAt)
 	case n.CordonedBy == types.CordonedByZedkube && (n.CordonSince.IsZero() || o.ReadAt.Sub(n.CordonSince) < types.LongCordon):

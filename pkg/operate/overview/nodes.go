@@ -139,6 +139,8 @@ func (c *ClusterNode) cordon(n types.Node) {
 	}
 	c.CordonedBy, c.CordonSince = "somebody else", UTC(n.TaintedAt)
 	switch {
+	case n.Cordoner() == types.CordonedDisabled:
+		c.CordonedBy = types.CordonedDisabled
 	case n.CordonKept:
 		c.CordonedBy = "kept"
 	case n.CordonedBy != nil:

@@ -105,6 +105,8 @@ func cordon(f facts) verdict {
 	switch by := f.own.Cordoner(); {
 	case by == "":
 		return fine("NotCordoned", "This node is not cordoned.")
+	case by == types.CordonedDisabled:
+		return fine("WorkloadsDisabled", fmt.Sprintf("This node is cordoned since %s: %s.", stamp(ours.Since), short(ours.Reason)))
 	case by == types.CordonedKept:
 		return fine("KeptByOperator", fmt.Sprintf("zedkube cordoned this node at %s, and an operator asked to keep it so: %s.", stamp(ours.Since), short(ours.Reason)))
 	case by == types.CordonedByZedkube:

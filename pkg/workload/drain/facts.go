@@ -113,7 +113,7 @@ func (f facts) due(v verb) bool {
 }
 
 func (f facts) ourCordon() bool {
-	return f.known && f.node.Unschedulable && f.node.CordonedBy != nil
+	return f.known && f.node.Unschedulable && f.node.CordonedForDrain()
 }
 
 // stopped reports that no drain may run: nobody asks, this node belongs to no

@@ -93,7 +93,7 @@ func enterRule(in call, r reading) next {
 	}
 	if lack := quorum(r.nodes, in.node.Name); lack != "" {
 		out := outcome{gates: lack, check: checked{quorum: lack}}
-		if ours(r.lock, in.node.Name) && in.node.CordonedBy == nil && r.conflict == nil {
+		if ours(r.lock, in.node.Name) && !in.node.CordonedForDrain() && r.conflict == nil {
 			return next{do: freeLock, lock: r.lock, out: out} // nothing has been done under it
 		}
 		return next{out: out}
