@@ -54,6 +54,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/workload/podnetworks"
 	"github.com/zedkube/zedkube/pkg/workload/sriov"
 	"github.com/zedkube/zedkube/pkg/workload/storage"
+	"github.com/zedkube/zedkube/pkg/workload/workloads"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -90,6 +91,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	leaveRequest := pubsub.NewSubscription[types.ClusterLeaveRequest](bus, device.CommandAgent)
 	detach := pubsub.NewSubscription[types.AppDetachRequest](bus, device.CommandAgent)
 	k3sRelease := pubsub.NewSubscription[types.K3sReleaseRequest](bus, device.CommandAgent)
+	workloadsRequest := pubsub.NewSubscription[types.WorkloadsRequest](bus, device.CommandAgent)
 	pageLooks := &pubsub.Table[types.MetricsLook]{} // in memory: the page is served by this process
 	looks := pubsub.Joined[types.MetricsLook]{Source: pubsub.NewSubscription[types.MetricsLook](bus, device.CommandAgent), Here: pageLooks, Name: "page.Looks"}
 
@@ -131,6 +133,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	cipherMetrics := pubsub.NewPublication[types.CipherMetrics](bus, device.Self)
 	appNetworks := pubsub.NewPublication[types.AppNetworkConfig](bus, device.Self)
 	podMarkers := pubsub.NewPublication[types.PodMarkers](bus, device.Self, pubsub.Persistent())
+	workloadsStatus := pubsub.NewPublication[types.WorkloadsStatus](bus, device.Self, pubsub.Persistent())
 	token := &pubsub.Table[types.ClusterToken]{} // in memory: it is a secret
 
 	pulses := map[string]*loop.Pulse{
@@ -138,7 +141,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "peers": {}, "clustertoken": {}, "k3sconfig": {},
 		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
-		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {}, "kubeconfigs": {}, "k3scerts": {}, "clusterobject": {}, "k3supdate": {},
+		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {}, "kubeconfigs": {}, "k3scerts": {}, "clusterobject": {}, "k3supdate": {}, "workloads": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
@@ -149,6 +152,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		Info: info, Leader: leaderInfo, Membership: memberOf,
 		Nodes: &pubsub.Table[types.Node]{}, API: &pubsub.Table[types.APIStatus]{}, Leases: &pubsub.Table[types.Lease]{},
 		AppPods: &pubsub.Table[types.Pod]{}, NodePods: &pubsub.Table[types.Pod]{}, VMIs: &pubsub.Table[types.VMI]{}, Sets: &pubsub.Table[types.AppSet]{},
+		Machines: &pubsub.Table[types.VirtualMachine]{}, Disabled: &pubsub.Table[types.DisabledWorkloads]{},
 		Credentials: &pubsub.Table[types.Credentials]{}, Clocks: &pubsub.Table[types.NodeClock]{},
 		Tables: &pubsub.Table[types.TableStatus]{}, Services: &pubsub.Table[types.Service]{}, Ingresses: &pubsub.Table[types.Ingress]{},
 		KubeVIP: &pubsub.Table[types.KubeVIP]{}, CDI: &pubsub.Table[types.DeployedVersion]{}, OwnDisks: &pubsub.Table[types.LonghornNode]{},
@@ -307,7 +311,14 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Configs: appConfigs, Settings: settings, Requests: detach, Info: info, Agent: zedagent,
 			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, Sets: kube.Sets, API: kube.API,
 			Kube: kube, Uptime: device.Uptime,
-			Known: known, Mounts: mountRecovery, Status: appStatus, Repairs: appRepair,
+			Known: known, Mounts: mountRecovery, Off: workloadsStatus, Status: appStatus, Repairs: appRepair,
+		},
+		"workloads": &workloads.Component{
+			Log: as("workloads"), Pulse: pulses["workloads"],
+			Request: workloadsRequest, Disabled: kube.Disabled, Info: info, Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs,
+			Sets: kube.Sets, Machines: kube.Machines, Tables: kube.Tables, API: kube.API,
+			Kube: kube, Uptime: device.Uptime,
+			Status: workloadsStatus,
 		},
 		"mounts": &mounts.Component{
 			Log: as("mounts"), Pulse: pulses["mounts"],

@@ -31,7 +31,7 @@ func New(version string, agent func(context.Context, device.Options) error, more
 	o := device.Options{Version: version, Reports: statusserver.ReportsAuto}
 	run := func(c *cobra.Command, _ []string) error { return agent(c.Context(), o) }
 	root := device.NewRoot(&o,
-		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, statuscmd.NewCertsCommand, clustercmd.NewClusterCommand, nodescmd.NewNodesCommand, appscmd.NewAppsCommand, appscmd.NewVMIDetachCommand, appscmd.NewLogsCommand,
+		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, statuscmd.NewCertsCommand, clustercmd.NewClusterCommand, nodescmd.NewNodesCommand, appscmd.NewAppsCommand, appscmd.NewVMIDetachCommand, appscmd.NewWorkloadsCommand, appscmd.NewLogsCommand,
 		draincmd.NewDrainCommand, membercmd.NewMembersCommand, membercmd.NewLeaveCommand, membercmd.NewK3sCommand, kubeconfigcmd.NewKubeconfigCommand, joincmd.NewJoinCommand, joincmd.NewWaitJoinCommand,
 		topcmd.NewTopCommand, topicscmd.NewTopicsCommand, auditcmd.NewAuditCommand,
 		joincmd.NewProbeCommand, supportcmd.NewUpdateStatusCommand, supportcmd.NewExportCommand, supportcmd.NewPageCommand,

@@ -12,7 +12,7 @@
 //	clustercmd  cluster
 //	nodescmd    nodes
 //	statuscmd   status, doctor, certs (it shows nodes, applications and the drain as their commands do)
-//	appscmd     apps, logs, vmiDetach
+//	appscmd     apps, logs, vmiDetach, workloads
 //	topcmd      top
 //	topicscmd   topics
 //	auditcmd    audit

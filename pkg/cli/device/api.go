@@ -135,6 +135,7 @@ func OperatorTopics() []operator.Topic {
 		operator.TopicOf[types.ClusterLeaveRequest](),
 		operator.TopicOf[types.AppDetachRequest](),
 		operator.TopicOf[types.K3sReleaseRequest](),
+		operator.TopicOf[types.WorkloadsRequest](),
 		operator.Renewed(operator.TopicOf[types.MetricsLook]()),
 	}
 }

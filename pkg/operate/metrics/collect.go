@@ -173,7 +173,7 @@ var (
 	outcomes     = []types.OperationOutcome{types.OperationOK, types.OperationRefused, types.OperationFailed, types.OperationUnanswered}
 	// operationVerbs are the first words of what is audited.
 	operationVerbs = []string{
-		"annotate", "ask", "bind", "cancel", "cordon", "create", "delete", "drain", "ensure", "evict", "fence", "force", "force-delete",
+		"annotate", "ask", "bind", "cancel", "cordon", "create", "delete", "disable", "drain", "enable", "ensure", "evict", "fence", "force", "force-delete",
 		"forget", "free", "issue", "keep", "label", "leave", "detach", "note", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart", "revoke",
 		"scale", "set", "stamp", "taint", "take", "uncordon", "unfence", "unkeep", "unlock", "untaint", "update", "withdraw", "witness", "write",
 	}

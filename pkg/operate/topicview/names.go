@@ -71,6 +71,8 @@ func known() map[string]reflect.Type {
 		types.PodMarkers{},
 		types.VolumeConfig{},
 		types.WatchdogBeat{},
+		types.WorkloadsRequest{},
+		types.WorkloadsStatus{},
 		types.ZedAgentStatus{},
 	} {
 		t := reflect.TypeOf(v)

@@ -1,7 +1,7 @@
 // Package apps tells zedmanager where each configured application stands in
 // the cluster, and gets it back where it is lost or stuck.
 //
-//	reads:  AppInstanceConfig, ConfigItemValueMap, AppDetachRequest, EdgeNodeInfo, ZedAgentStatus, KnownNode, MountRecovery,
+//	reads:  AppInstanceConfig, ConfigItemValueMap, AppDetachRequest, EdgeNodeInfo, ZedAgentStatus, KnownNode, MountRecovery, WorkloadsStatus,
 //	        nodes, app pods, virtual machines, replica sets, the API's health
 //	writes: ENClusterAppStatus, AppRepairStatus
 //	acts:   under the repair lease: takes applications away from nodes that are gone, makes stuck virtual
@@ -94,6 +94,7 @@ type Component struct {
 	API      pubsub.Reader[types.APIStatus]
 	Known    pubsub.Reader[types.KnownNode]
 	Mounts   pubsub.Reader[types.MountRecovery]
+	Off      pubsub.Reader[types.WorkloadsStatus]
 	Kube     Kube
 
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
@@ -116,7 +117,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.working.End()
 	defer c.telling.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, prompt), c.Configs, c.Settings, c.Requests, c.Info,
-		c.Agent, c.Nodes, &c.pick, c.VMIs, c.Sets, c.API, c.Mounts, &c.looking, &c.working, &c.telling)
+		c.Agent, c.Nodes, &c.pick, c.VMIs, c.Sets, c.API, c.Mounts, c.Off, &c.looking, &c.working, &c.telling)
 }
 
 // Step looks once, publishes what changed and begins what is to be done.

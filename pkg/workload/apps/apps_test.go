@@ -49,7 +49,7 @@ func tell(t *testing.T, setup, play func(*story)) {
 		c := &Component{
 			Log: log, Pulse: &loop.Pulse{}, Configs: &s.configs, Nodes: &s.nodes, AppPods: &s.pods, API: &s.api,
 			Agent: &pubsub.Table[types.ZedAgentStatus]{},
-			Known: &s.known, Mounts: &pubsub.Table[types.MountRecovery]{}, Info: &s.info, Status: &s.status, Repairs: &s.repairs,
+			Known: &s.known, Mounts: &pubsub.Table[types.MountRecovery]{}, Off: &pubsub.Table[types.WorkloadsStatus]{}, Info: &s.info, Status: &s.status, Repairs: &s.repairs,
 			Settings: &pubsub.Table[types.ConfigItemValueMap]{}, Requests: &pubsub.Table[types.AppDetachRequest]{},
 			VMIs: &pubsub.Table[types.VMI]{}, Sets: &pubsub.Table[types.AppSet]{},
 			Uptime: func() time.Duration { return time.Since(began) + s.asleep },

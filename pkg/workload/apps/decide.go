@@ -32,6 +32,7 @@ type facts struct {
 	vmis        []types.VMI
 	sets        map[string]types.AppSet
 	mounts      types.MountRecovery
+	off         types.WorkloadsStatus
 	witnessed   map[string]time.Time // when the word of each witness last changed
 
 	memory

@@ -37,6 +37,8 @@ func (f facts) judge(a app) verdict {
 		return verdict{phase: types.RepairWaits, reason: "The state of the cluster is not fully known."}
 	case !a.cfg.Activate:
 		return verdict{phase: types.RepairWell, reason: "It is configured not to run."}
+	case f.off.Off() || a.set.Former != nil: // before the status says so, and until it runs as before
+		return verdict{phase: types.RepairWell, reason: "The workloads of the cluster are disabled; zedkube workloads enable starts it."}
 	case a.set.Name == "":
 		return verdict{phase: types.RepairWaits, reason: "It has no replica set in the cluster."}
 	case !a.set.Deleted.IsZero():

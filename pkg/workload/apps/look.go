@@ -27,6 +27,7 @@ func (c *Component) look() facts {
 	f.nodes, f.sets = c.Nodes.All(), c.Sets.All()
 	f.known = c.Known.All()
 	f.mounts, _ = c.Mounts.Get(types.Global)
+	f.off, _ = c.Off.Get(types.Global)
 	f.pods, f.vmis = c.pods(f), slices.Collect(maps.Values(c.VMIs.All()))
 	info, hasInfo := c.Info.Get(types.Global)
 	f.self, _ = types.OwnNode(f.nodes, info)

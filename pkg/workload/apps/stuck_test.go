@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -287,5 +288,28 @@ func TestALauncherThatDoesNotStartIsGivenTime(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestDisabledWorkloadsAreLeftAlone(t *testing.T) {
+	for name, disable := range map[string]func(*scene){
+		"by the status":                         func(s *scene) { s.off = types.WorkloadsStatus{Phase: types.WorkloadsDisabling} },
+		"since long":                            func(s *scene) { s.off = types.WorkloadsStatus{Phase: types.WorkloadsDisabled} },
+		"by the set, before the status says so": func(s *scene) { s.set.Former = &types.FormerScale{UID: s.set.UID, Replicas: 1} },
+	} {
+		s := newScene()
+		s.set.Wanted, s.pods, s.vmis = 0, nil, nil
+		disable(s)
+		s.since["none/set"] = 0
+		if v := s.follow().judged(); v.target != nil || v.phase != types.RepairWell || v.act != types.ActNone || !strings.Contains(v.reason, "disabled") {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	s := newScene()
+	s.off = types.WorkloadsStatus{Phase: types.WorkloadsEnabling}
+	s.set.Wanted, s.pods, s.vmis = 0, nil, nil
+	s.since["none/set"] = 0
+	if v := s.follow().judged(); v.act != types.ActRevive {
+		t.Errorf("while they are enabled, one that is at 0 by itself is %+v", v)
 	}
 }

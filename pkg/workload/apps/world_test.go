@@ -148,7 +148,7 @@ func (w *world) start(node string, wrap ...func(Kube) Kube) {
 	done, began := make(chan struct{}), w.began // a test may change it for those who start later
 	c := &Component{
 		Log: a.log, Pulse: &loop.Pulse{}, Configs: configs, Settings: &a.settings, Requests: &a.asked, Info: &a.info, Agent: &a.zedagent,
-		Nodes: &w.nodes, AppPods: &w.pods, VMIs: &w.vmis, Sets: &w.sets, API: &w.api, Known: &w.known, Mounts: &pubsub.Table[types.MountRecovery]{}, Kube: kube,
+		Nodes: &w.nodes, AppPods: &w.pods, VMIs: &w.vmis, Sets: &w.sets, API: &w.api, Known: &w.known, Mounts: &pubsub.Table[types.MountRecovery]{}, Off: &pubsub.Table[types.WorkloadsStatus]{}, Kube: kube,
 		Uptime: func() time.Duration { return time.Since(began) }, Status: &a.status, Repairs: &a.repairs,
 	}
 	go func() { defer close(done); c.Run(ctx) }()

@@ -1,0 +1,342 @@
+package workloads
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// turn is how long each node waits for the one before it to act.
+	turn = 5 * time.Second
+	// fresh is how long a look at the volumes counts, and between two looks.
+	fresh = 10 * time.Second
+	// askedFor is how long a request stands: one that could not be carried out for longer
+	// would come as a surprise.
+	askedFor = 15 * time.Minute
+	// mostWaits bounds what is published.
+	mostWaits = 20
+)
+
+type facts struct {
+	now     time.Time
+	uptime  time.Duration
+	unseen  string // why the cluster is not fully known, "" where it is
+	working bool   // a task is under way
+	memory
+
+	last     types.WorkloadsStatus
+	request  types.WorkloadsRequest
+	disabled types.DisabledWorkloads // without UID while they are enabled
+	self     types.Node
+	nodes    map[string]types.Node
+	sets     map[string]types.AppSet
+	machines map[string]types.VirtualMachine
+	copies   map[string][]running // of disabled sets, by UID
+}
+
+// memory is what this process remembers. Losing it only costs time.
+type memory struct {
+	volumes volumes
+	heard   time.Time
+	rest    time.Duration // no task before this uptime
+	since   time.Duration // uptime since when something is to be changed; 0 for nothing
+	stopped time.Duration // uptime since when nothing runs any more; 0 while something does
+}
+
+// volumes is the last look at them; at is zero for none.
+type volumes struct {
+	at      time.Duration
+	storage types.Storage
+	err     string
+}
+
+// running is a pod or an instance of a set.
+type running struct {
+	what, node string
+	ends       bool
+}
+
+// change is one write to the cluster.
+type change struct {
+	cordon, uncordon string // a node
+
+	set   *types.AppSet
+	scale types.SetScale
+
+	machine *types.VirtualMachine
+	run     types.RunState
+	former  *types.FormerRun
+}
+
+type action struct {
+	memory
+	status  types.WorkloadsStatus
+	ask     bool
+	changes []change
+	look    bool
+	again   time.Duration
+}
+
+// decide says what is to be done now. What the cluster says decides, and not which node was
+// asked: any node that sees the cluster acts, the first one first.
+func decide(f facts) action {
+	a := action{memory: f.memory, status: f.last}
+	if !f.heard.IsZero() {
+		a.status.Heard = f.heard
+	}
+	asked := f.asks(a.status.Heard)
+	a.status.Waits, a.status.Stale = nil, f.unseen != ""
+	if a.status.Stale {
+		a.since, a.stopped = 0, 0
+		a.waits("The cluster is not fully known: %s.", f.unseen)
+	} else {
+		a.ask = asked && !f.working && f.uptime >= f.rest
+		f.judge(&a)
+		f.pace(&a)
+	}
+	if asked {
+		a.waits("The request of %s has not been carried out yet.", f.request.RequestedAt.UTC().Format(time.RFC3339))
+		a.soon(max(f.rest-f.uptime, 0))
+	}
+	return a
+}
+
+// judge says how far the workloads are what the cluster says, and what to change.
+func (f facts) judge(a *action) {
+	a.status.By, a.status.Reason = f.disabled.By, f.disabled.Reason
+	phase, until := types.WorkloadsEnabled, types.WorkloadsEnabling
+	if f.disabled.UID != "" {
+		phase, until = types.WorkloadsDisabled, types.WorkloadsDisabling
+		f.disable(a)
+	} else {
+		f.enable(a)
+	}
+	if len(a.changes) > 0 || len(a.status.Waits) > 0 {
+		phase = until
+	}
+	if a.status.Phase != phase {
+		a.status.Phase, a.status.Since = phase, f.now
+	}
+	if over := len(a.status.Waits) - mostWaits; over > 0 {
+		a.status.Waits = append(a.status.Waits[:mostWaits], fmt.Sprintf("And %d more.", over))
+	}
+}
+
+// asks reports whether there is a request that is still to be carried out.
+func (f facts) asks(heard time.Time) bool {
+	at := f.request.RequestedAt
+	return !at.IsZero() && !at.Equal(heard) && f.now.Sub(at).Abs() <= askedFor
+}
+
+// pace holds changes back until it is this node's turn. Where another node is faster, they
+// are no longer to be made.
+func (f facts) pace(a *action) {
+	if len(a.changes) == 0 {
+		a.since = 0
+		return
+	}
+	if a.since == 0 {
+		a.since = f.uptime
+	}
+	before := 0
+	for _, n := range f.nodes {
+		if n.Name < f.self.Name && n.Ready == types.ConditionTrue && !n.Foreign() {
+			before++
+		}
+	}
+	if wait := max(f.rest, a.since+time.Duration(before)*turn) - f.uptime; wait > 0 || f.working || a.ask {
+		a.changes = nil
+		a.soon(wait)
+	}
+}
+
+// disable stops everything. Before that, nothing may start any more: EVE raises a set that it
+// finds at 0.
+func (f facts) disable(a *action) {
+	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
+		if n := f.nodes[name]; !n.Unschedulable && n.Deleted.IsZero() {
+			a.change(change{cordon: name}, "Node %s is still schedulable.", name)
+		}
+	}
+	if len(a.changes) > 0 {
+		return
+	}
+	claims := map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(f.sets)) {
+		if s := f.sets[key]; !s.Owned && s.Deleted.IsZero() && (s.Former != nil || s.Wanted > 0) {
+			add(claims, types.NamespaceApps, s.Claims)
+			f.stopSet(a, s)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.machines)) {
+		m := f.machines[key]
+		if m.Deleted || m.Former == nil && m.Run.Halted() {
+			continue
+		}
+		add(claims, m.Namespace, m.Claims)
+		former := m.Former
+		if former == nil {
+			former = &types.FormerRun{UID: m.UID, RunState: m.Run}
+		}
+		if !m.Run.Halted() {
+			halted := types.RunState{Strategy: types.StrategyHalted}
+			a.change(change{machine: &m, run: halted, former: former}, "VirtualMachine %s is to be halted.", key)
+		} else if m.Created {
+			a.waits("VirtualMachine %s still stops.", key)
+		}
+	}
+	f.detached(a, claims)
+}
+
+// stopSet scales a set to 0. Once no instance of it is left, KubeVirt is to make none whatever
+// number somebody writes: a paused set is left as it is.
+func (f facts) stopSet(a *action, s types.AppSet) {
+	left := f.copies[s.UID]
+	to := types.SetScale{Former: s.Former, Paused: s.Kind == types.KindVMIReplicaSet && s.Former != nil && len(left) == 0}
+	if s.Former == nil {
+		to.Former = &types.FormerScale{UID: s.UID, Replicas: s.Wanted, Paused: s.Paused}
+	}
+	if settled := s.Former != nil && s.Paused == to.Paused && (s.Paused || s.Wanted == 0); !settled {
+		a.change(change{set: &s, scale: to}, "%s %s is to be scaled to 0.", s.Kind, s.Name)
+	}
+	for _, r := range left {
+		a.waits("%s of %s still stops%s.", r.what, s.Name, f.where(r.node))
+	}
+}
+
+func (f facts) where(node string) string {
+	switch {
+	case node == "":
+		return ""
+	case f.nodes[node].Ready != types.ConditionTrue:
+		return " on node " + node + ", which is not Ready"
+	}
+	return " on node " + node
+}
+
+// detached waits until the volumes are, by a look from after everything has stopped.
+func (f facts) detached(a *action, claims map[string]bool) {
+	if len(a.changes) > 0 || len(a.status.Waits) > 0 || len(claims) == 0 {
+		a.stopped = 0
+		return
+	}
+	if a.stopped == 0 {
+		a.stopped = f.uptime
+	}
+	if f.last.Phase == types.WorkloadsDisabled {
+		return
+	}
+	v := f.volumes
+	switch {
+	case v.at < a.stopped:
+		a.waits("The volumes are being checked.")
+	case v.err != "":
+		a.waits("The volumes cannot be read: %s.", v.err)
+	}
+	for _, volume := range v.storage.Volumes {
+		if v.at >= a.stopped && claims[volume.Claim] && (volume.State != "detached" || volume.Running) {
+			a.waits("Volume %s of %s is still attached%s.", volume.Name, volume.Claim, f.where(volume.Engine))
+		}
+	}
+	if len(a.status.Waits) > 0 {
+		f.wantLook(a)
+	}
+}
+
+func (f facts) wantLook(a *action) {
+	a.look = f.volumes.at == 0 || f.volumes.at < a.stopped || f.uptime-f.volumes.at >= fresh
+	a.soon(fresh)
+}
+
+// enable brings back what the annotations say, and nothing else.
+func (f facts) enable(a *action) {
+	a.stopped = 0
+	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
+		switch n := f.nodes[name]; {
+		case n.Cordoner() != types.CordonedDisabled || !n.Deleted.IsZero():
+		case n.DrainInProgress == types.ConditionTrue: // it needs the cordon until it has rebooted
+			a.waits("Node %s is being drained, and stays cordoned until then.", name)
+		default:
+			a.change(change{uncordon: name}, "Node %s is still cordoned.", name)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.sets)) {
+		s := f.sets[key]
+		if s.Former == nil || !s.Deleted.IsZero() {
+			continue
+		}
+		// Of a node that does not answer, the failover takes what is left there.
+		ending := slices.IndexFunc(f.copies[s.UID], func(r running) bool { return r.ends && f.nodes[r.node].Ready == types.ConditionTrue })
+		if ending >= 0 {
+			a.waits("%s of %s still stops.", f.copies[s.UID][ending].what, s.Name)
+		} else if why := f.unusable(a, types.NamespaceApps, s.Claims); why != "" {
+			a.waits("%s %s waits: %s.", s.Kind, s.Name, why)
+		} else {
+			to := types.SetScale{Replicas: s.Former.Replicas, Paused: s.Former.Paused}
+			a.change(change{set: &s, scale: to}, "%s %s is to be scaled to %d.", s.Kind, s.Name, s.Former.Replicas)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.machines)) {
+		m := f.machines[key]
+		if m.Former == nil || m.Deleted {
+			continue
+		}
+		if why := f.unusable(a, m.Namespace, m.Claims); why != "" {
+			a.waits("VirtualMachine %s waits: %s.", key, why)
+		} else {
+			a.change(change{machine: &m, run: m.Former.RunState}, "VirtualMachine %s is to run again.", key)
+		}
+	}
+}
+
+// unusable says which volume could not be attached now, "" for none. After the power of a
+// whole site was off, Longhorn and the nodes with the replicas come back one by one.
+func (f facts) unusable(a *action, namespace string, names []string) string {
+	claims := map[string]bool{}
+	if add(claims, namespace, names); len(claims) == 0 {
+		return ""
+	}
+	f.wantLook(a)
+	switch v := f.volumes; {
+	case v.at == 0 || f.uptime-v.at > 2*fresh:
+		return "the volumes are being checked"
+	case v.err != "":
+		return "the volumes cannot be read: " + v.err
+	}
+	for _, v := range f.volumes.storage.Volumes {
+		served := slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return v.Healthy(r) && f.nodes[r.Node].Ready == types.ConditionTrue })
+		if claims[v.Claim] && !served {
+			return fmt.Sprintf("volume %s of %s has no healthy replica on a Ready node", v.Name, v.Claim)
+		}
+	}
+	return ""
+}
+
+func add(claims map[string]bool, namespace string, names []string) {
+	for _, name := range names {
+		claims[namespace+"/"+name] = true
+	}
+}
+
+// change adds a change, and says what it waits for until it is made.
+func (a *action) change(ch change, format string, args ...any) {
+	a.changes = append(a.changes, ch)
+	a.waits(format, args...)
+}
+
+func (a *action) waits(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	a.status.Waits = append(a.status.Waits, strings.ToUpper(text[:1])+text[1:])
+}
+
+// soon asks for a step within d, if that is more than nothing.
+func (a *action) soon(d time.Duration) {
+	if d > 0 && (a.again == 0 || d < a.again) {
+		a.again = d
+	}
+}

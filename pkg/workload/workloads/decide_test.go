@@ -1,0 +1,70 @@
+package workloads
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func ready(name string) types.Node {
+	return types.Node{Name: name, UID: name, Ready: types.ConditionTrue, Agent: &types.AgentStamp{}}
+}
+
+// at is a cluster of nodes a and b with one application, seen from a node.
+func at(self string, disabled bool) facts {
+	f := facts{
+		now: time.Unix(1e9, 0), uptime: time.Hour, nodes: map[string]types.Node{"a": ready("a"), "b": ready("b")},
+		sets: map[string]types.AppSet{"web": {Kind: types.KindReplicaSet, Name: "web", UID: "u1", Version: "1", Wanted: 1}}, copies: map[string][]running{},
+	}
+	f.self = f.nodes[self]
+	if disabled {
+		f.disabled.UID = "d"
+	}
+	return f
+}
+
+func TestNothingIsStoppedWhileANodeIsSchedulable(t *testing.T) {
+	a := decide(at("a", true))
+	if len(a.changes) != 2 || a.changes[0].cordon != "a" || a.changes[1].cordon != "b" {
+		t.Errorf("%+v", a.changes)
+	}
+}
+
+func TestEachNodeLeavesTheChangesToThoseBeforeIt(t *testing.T) {
+	f := at("b", true)
+	a := decide(f)
+	if len(a.changes) > 0 || a.again != turn {
+		t.Errorf("at once: %d changes, again in %s", len(a.changes), a.again)
+	}
+	f.memory, f.uptime = a.memory, f.uptime+turn
+	if a := decide(f); len(a.changes) != 2 {
+		t.Errorf("in its turn: %d changes", len(a.changes))
+	}
+	first := ready("a")
+	first.StampStale = true // its agent does not run
+	f.nodes["a"], f.memory = first, memory{}
+	if a := decide(f); len(a.changes) != 2 {
+		t.Errorf("where the first one has no agent: %d changes", len(a.changes))
+	}
+}
+
+func TestWhatStillStopsIsNotStartedBesideItself(t *testing.T) {
+	for name, row := range map[string]struct {
+		left    running
+		changes int
+	}{
+		"it stops on a Ready node":                {running{"pod web-1", "a", true}, 0},
+		"it stops on a node that does not report": {running{"pod web-1", "lost", true}, 1},
+		"it runs: somebody has raised the set":    {running{"pod web-1", "a", false}, 1},
+	} {
+		f := at("a", false)
+		s := f.sets["web"]
+		s.Wanted, s.Former = 0, &types.FormerScale{UID: "u1", Replicas: 2}
+		f.sets["web"], f.copies["u1"] = s, []running{row.left}
+		a := decide(f)
+		if len(a.changes) != row.changes || len(a.changes) > 0 && a.changes[0].scale != (types.SetScale{Replicas: 2}) {
+			t.Errorf("%s: %+v", name, a.changes)
+		}
+	}
+}

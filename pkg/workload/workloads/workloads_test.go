@@ -1,0 +1,381 @@
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/zedkube/zedkube/test/kubetest"
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestWorkloadsAreDisabledInOrderAndEnabledAsTheyWere(t *testing.T) {
+	play(t, func(w *world) {
+		before := w.snapshot()
+		w.start()
+		w.is("n3", types.WorkloadsEnabled, "")
+		w.ask("n2", true)
+		w.pass(time.Second)
+		w.is("n1", types.WorkloadsDisabling, "still stops on node n2")
+		w.pass(10 * time.Second)
+		for _, node := range []string{"n1", "n2", "n3"} {
+			w.is(node, types.WorkloadsDisabling, "Volume pvc-1 of eve-kube-app/vm-data is still attached on node n2.")
+		}
+		if left := w.running(); len(left) > 0 {
+			t.Errorf("there still runs %v", left)
+		}
+		w.volume("")
+		w.pass(2 * fresh)
+		w.is("n3", types.WorkloadsDisabled, "")
+		if s := w.says("n3"); s.By != "n2" || s.Reason != "new switch" || s.Since.IsZero() {
+			t.Errorf("n3 says %+v", s)
+		}
+		order := []string{"disable", "cordon n1", "cordon n2", "cordon n3", "scale web to 0", "scale vm to 0", "run by-hand Halted", "run till Halted"}
+		if d := cmp.Diff(order, w.writes[:len(order)]); d != "" {
+			t.Error("want -, got +\n" + d)
+		}
+		now := w.snapshot()
+		for _, want := range []string{
+			"VirtualMachineInstanceReplicaSet/vm set-1 wanted 0 paused true former &{UID:set-1 Replicas:1 Paused:false}",
+			"ReplicaSet/helm set-5 wanted 2 paused false former <nil>", // its Deployment would undo it
+			"ReplicaSet/none set-7 wanted 0 paused false former <nil>",
+			`shop/off machine-11 "Halted" unset former <nil>`,
+		} {
+			if !strings.Contains(now, want) {
+				t.Errorf("there is no %q in\n%s", want, now)
+			}
+		}
+		writes := len(w.writes)
+		w.pass(time.Hour)
+		if more := w.writes[writes:]; len(more) > 0 {
+			t.Errorf("once disabled, %v is written", more)
+		}
+		w.ask("n1", false)
+		w.pass(time.Minute)
+		w.is("n2", types.WorkloadsEnabled, "")
+		if d := cmp.Diff(before, w.snapshot()); d != "" {
+			t.Error("before -, after +\n" + d)
+		}
+		if len(w.running()) != 2 {
+			t.Errorf("after it, there run %v", w.running())
+		}
+	})
+}
+
+// TestAnAgentMayBeKilledBeforeAnyWrite kills the one agent that there is before its first
+// write, before its second one, and so on: the outcome is the same.
+func TestAnAgentMayBeKilledBeforeAnyWrite(t *testing.T) {
+	for kill := 1; ; kill++ {
+		var killed atomic.Bool
+		play(t, func(w *world) {
+			before, n := w.snapshot(), 0
+			w.before(func(string) {
+				if n++; n == kill {
+					killed.Store(true)
+					w.agents["n1"].cancel()
+				}
+			})
+			revive := func() {
+				if killed.Load() {
+					w.start("n1")
+				}
+			}
+			w.start("n1")
+			w.ask("n1", true)
+			w.pass(time.Second)
+			revive()
+			w.pass(time.Minute)
+			revive()
+			w.volume("")
+			w.pass(time.Minute)
+			w.is("n1", types.WorkloadsDisabled, "")
+			if left := w.running(); len(left) > 0 {
+				t.Errorf("killed before write %d: there still runs %v", kill, left)
+			}
+			w.ask("n1", false)
+			w.pass(time.Second)
+			revive()
+			w.pass(time.Minute)
+			w.is("n1", types.WorkloadsEnabled, "")
+			if d := cmp.Diff(before, w.snapshot()); d != "" {
+				t.Errorf("killed before write %d: before -, after +\n%s", kill, d)
+			}
+		})
+		if !killed.Load() {
+			if kill < 12 {
+				t.Errorf("only %d writes were seen", kill)
+			}
+			return
+		}
+	}
+}
+
+func TestWhatTheControllerDoesWhileWorkloadsAreDisabled(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.start()
+		w.ask("n1", true)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsDisabled, "")
+		w.Change(func() {
+			_ = w.sets.Unpublish("ReplicaSet/web") // deleted
+			w.add(types.AppSet{Kind: types.KindReplicaSet, Name: "later", Wanted: 1})
+			s, _ := w.sets.Get("VirtualMachineInstanceReplicaSet/vm") // EVE raises what it finds at 0
+			s.Wanted, s.Version = 1, w.next()
+			_ = w.sets.Publish(s.Key(), s)
+		})
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsDisabled, "")
+		if left := w.running(); len(left) > 0 {
+			t.Errorf("there runs %v", left)
+		}
+		w.ask("n3", false)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsEnabled, "")
+		if _, there := w.sets.Get("ReplicaSet/web"); there {
+			t.Error("what was deleted is there again")
+		}
+		for _, key := range []string{"ReplicaSet/later", "VirtualMachineInstanceReplicaSet/vm"} {
+			if s, _ := w.sets.Get(key); s.Wanted != 1 || s.Paused || s.Former != nil {
+				t.Errorf("%s is %+v", key, s)
+			}
+		}
+		if len(w.running()) != 2 {
+			t.Errorf("there run %v", w.running())
+		}
+	})
+}
+
+func TestASetThatIsMadeAgainUnderItsNameIsDisabledAsANewOne(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.start()
+		w.ask("n1", true)
+		w.pass(time.Minute)
+		w.Change(func() { // the former one's annotation does not count: kubeapi drops it by its UID
+			w.add(types.AppSet{Kind: types.KindReplicaSet, Name: "web", Wanted: 3})
+		})
+		w.pass(time.Minute)
+		s, _ := w.sets.Get("ReplicaSet/web")
+		if s.Wanted != 0 || s.Former == nil || s.Former.Replicas != 3 || s.Former.UID != s.UID {
+			t.Errorf("it is %+v", s)
+		}
+	})
+}
+
+func TestOneNodeWritesAtATimeAndAnotherTakesOverFromOneThatIsDead(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.start("n2", "n3") // the first in the order has no agent that runs
+		w.ask("n3", true)
+		w.pass(time.Minute)
+		w.is("n3", types.WorkloadsDisabled, "")
+		if n := len(slices.Compact(slices.Sorted(slices.Values(w.writes)))); n != len(w.writes)-1 { // vm: to 0, then paused
+			t.Errorf("something was written twice: %v", w.writes)
+		}
+	})
+}
+
+func TestWhileTheClusterDoesNotAnswerTheLastPhaseStays(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.start()
+		w.ask("n1", true)
+		w.pass(time.Minute)
+		w.SetFault(kubetest.Refused)
+		w.start("n1") // as after a reboot
+		w.is("n1", types.WorkloadsDisabled, "The cluster is not fully known")
+		if !w.says("n1").Stale {
+			t.Error("it is not called stale")
+		}
+		writes := len(w.writes)
+		w.ask("n1", false)
+		w.pass(askedFor + time.Minute)
+		w.SetFault(kubetest.None)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsDisabled, "") // the request is too old by now
+		if len(w.writes) > writes {
+			t.Errorf("%v was written", w.writes[writes:])
+		}
+		w.SetFault(kubetest.Refused)
+		w.ask("n1", false)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsDisabled, "has not been carried out yet")
+		w.SetFault(kubetest.None)
+		w.pass(time.Minute)
+		w.is("n2", types.WorkloadsEnabled, "")
+	})
+}
+
+func TestARequestIsCarriedOutOnce(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.start()
+		w.ask("n1", true)
+		w.pass(time.Minute)
+		w.ask("n2", false)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsEnabled, "")
+		writes := len(w.writes)
+		w.start("n1") // its request is still there
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsEnabled, "")
+		if len(w.writes) > writes {
+			t.Errorf("%v was written", w.writes[writes:])
+		}
+	})
+}
+
+func TestTheCordonOfANodeThatDrainsOutlastsTheEnd(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.start()
+		w.ask("n1", true)
+		w.pass(time.Minute)
+		if err := w.Cordon(t.Context(), "n2", types.Cordon{Reason: "drain"}); err != nil { // by a drain: it stays that of the workloads
+			t.Fatal(err)
+		}
+		n, _ := w.nodes.Get("n2")
+		n.DrainInProgress = types.ConditionTrue
+		_ = w.nodes.Publish("n2", n)
+		w.ask("n1", false)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsEnabling, "Node n2 is being drained")
+		if n, _ := w.nodes.Get("n2"); !n.Unschedulable {
+			t.Error("a node that drains is schedulable")
+		}
+		if len(w.running()) != 2 {
+			t.Errorf("the applications wait for it: %v", w.running())
+		}
+		n, _ = w.nodes.Get("n2")
+		n.DrainInProgress = types.ConditionFalse
+		_ = w.nodes.Publish("n2", n)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsEnabled, "")
+	})
+}
+
+func TestCordonsOfOthersStay(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		for node, by := range map[string]*types.Cordon{"n1": nil, "n3": {By: "zedkube", Reason: "this node is the cluster's tie-breaker"}} {
+			n, _ := w.nodes.Get(node)
+			n.Unschedulable, n.CordonedBy, n.TieBreaker = true, by, by != nil
+			_ = w.nodes.Publish(node, n)
+		}
+		before := w.snapshot()
+		w.start()
+		w.ask("n1", true)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsDisabled, "")
+		w.ask("n1", false)
+		w.pass(time.Minute)
+		if d := cmp.Diff(before, w.snapshot()); d != "" {
+			t.Error("before -, after +\n" + d)
+		}
+	})
+}
+
+func TestALostNodeHoldsUpTheEndAndIsNamed(t *testing.T) {
+	play(t, func(w *world) {
+		n, _ := w.nodes.Get("n2")
+		n.Ready = types.ConditionUnknown
+		_ = w.nodes.Publish("n2", n)
+		w.start("n1", "n3")
+		w.ask("n1", true)
+		w.pass(time.Hour)
+		w.is("n1", types.WorkloadsDisabling, "on node n2, which is not Ready")
+		w.ask("n1", false)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsEnabled, "") // what is left there is for the failover
+	})
+}
+
+func TestASetIsNotStartedBeforeItsVolumesCanBeAttached(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.start()
+		w.ask("n1", true)
+		w.pass(time.Minute)
+		for _, node := range []string{"n1", "n2"} { // those with the replicas
+			n, _ := w.nodes.Get(node)
+			n.Ready = types.ConditionFalse
+			_ = w.nodes.Publish(node, n)
+		}
+		w.ask("n3", false)
+		w.pass(time.Minute)
+		w.is("n3", types.WorkloadsEnabling, "volume pvc-1 of eve-kube-app/vm-data has no healthy replica on a Ready node")
+		if s, _ := w.sets.Get("ReplicaSet/web"); s.Former != nil {
+			t.Error("an application without volumes waits for them")
+		}
+		n, _ := w.nodes.Get("n1")
+		n.Ready = types.ConditionTrue
+		_ = w.nodes.Publish("n1", n)
+		w.pass(time.Minute)
+		w.is("n3", types.WorkloadsEnabled, "")
+	})
+}
+
+func TestAFailureIsTriedAgainAndWhatChangedMeanwhileIsNotOverwritten(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.FailVerb("repair", errTest)
+		w.start()
+		w.ask("n1", true)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsDisabling, "Node n1 is still schedulable.")
+		w.FailVerb("repair", nil)
+		w.before(func(what string) { // somebody is faster, once
+			if strings.HasPrefix(what, "scale web") {
+				w.before(nil)
+				w.Change(func() {
+					s, _ := w.sets.Get("ReplicaSet/web")
+					s.Wanted, s.Version = 4, w.next()
+					_ = w.sets.Publish(s.Key(), s)
+				})
+			}
+		})
+		w.pass(2 * time.Minute)
+		w.is("n1", types.WorkloadsDisabled, "")
+		if s, _ := w.sets.Get("ReplicaSet/web"); s.Former == nil || s.Former.Replicas != 4 {
+			t.Errorf("web is %+v", s)
+		}
+	})
+}
+
+// TestAnAgentThatSeesTheClusterAsItWasStopsNothing has the object go between a decision and
+// what it decided.
+func TestAnAgentThatSeesTheClusterAsItWasStopsNothing(t *testing.T) {
+	play(t, func(w *world) {
+		c := &Component{Kube: w}
+		s, _ := w.sets.Get("ReplicaSet/web")
+		f := facts{disabled: types.DisabledWorkloads{UID: "of-yesterday"}}
+		err := c.carryOut(context.Background(), f, []change{{set: &s, scale: types.SetScale{Former: &types.FormerScale{UID: s.UID, Replicas: 1}}}})
+		if err == nil || len(w.writes) > 0 {
+			t.Errorf("%v, and it wrote %v", err, w.writes)
+		}
+	})
+}
+
+func TestReasonsAndSentencesAreBounded(t *testing.T) {
+	play(t, func(w *world) {
+		for i := range 100 {
+			w.Change(func() { w.add(types.AppSet{Kind: types.KindReplicaSet, Name: fmt.Sprintf("a%02d", i), Wanted: 1}) })
+		}
+		w.start("n1")
+		_ = w.agents["n1"].request.Publish(types.Global, types.WorkloadsRequest{RequestedAt: time.Now().Round(0), Disable: true, Reason: strings.Repeat("é\xff", 40_000)})
+		w.pass(time.Second)
+		s := w.says("n1")
+		if len(s.Waits) > mostWaits+1 || len(s.Reason) > longestReason+10 {
+			t.Errorf("%d sentences, a reason of %d bytes", len(s.Waits), len(s.Reason))
+		}
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsDisabling, "pvc-1")
+	})
+}
