@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/apiserver"
 	"github.com/zedkube/zedkube/kubeapi/kubeconfigs"
 	"github.com/zedkube/zedkube/kubeapi/kubelet"
 	"github.com/zedkube/zedkube/kubeapi/kubevirt"
@@ -105,6 +106,7 @@ type (
 	machineClient = kubevirt.Client
 	kubeletClient = kubelet.Client
 	networkClient = network.Client
+	serverClient  = apiserver.Client
 
 	kubeconfigClient = kubeconfigs.Client
 )
@@ -124,6 +126,7 @@ type Client struct {
 	*kubeletClient
 	*networkClient
 	*kubeconfigClient
+	*serverClient
 }
 
 // New is a Client without a connection.
@@ -133,7 +136,7 @@ func New(c Config) *Client {
 		Config: c, session: s,
 		nodeClient: &nodes.Client{Session: s}, podClient: &pods.Client{Session: s}, leaseClient: leases.New(s),
 		storageClient: &storage.Client{Session: s}, machineClient: &kubevirt.Client{Session: s},
-		kubeletClient: &kubelet.Client{Session: s}, networkClient: &network.Client{Session: s},
+		kubeletClient: &kubelet.Client{Session: s}, networkClient: &network.Client{Session: s}, serverClient: &apiserver.Client{Session: s},
 		kubeconfigClient: &kubeconfigs.Client{Session: s},
 	}
 }

@@ -129,6 +129,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"three nodes, one plug-in's configuration":          sharesPlugin,
 		"three nodes, one zone of names":                    namesShared,
 		"an issued kubeconfig works until it is revoked":    issuing,
+		"deprecated APIs, and what etcd says of itself":     servers,
 		"a refusing and a hung server heal":                 faults,
 		"overload, delays and watches that break":           func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 3, mild) },
 		"failures and answers that are cut":                 func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 4, failing) },

@@ -116,6 +116,13 @@ func (c *Cluster) promote(ctx context.Context, h *host) error {
 	return nil
 }
 
+// EtcdURL is where a node's etcd answers, by plain HTTP: for its health, its metrics and
+// its JSON gateway. Without Hosts all nodes have the same one.
+func (c *Cluster) EtcdURL(i int) string {
+	seats := c.seats()
+	return seats[min(i, len(seats)-1)].etcd("")
+}
+
 // members are what a quorum says they are.
 func (c *Cluster) members(ctx context.Context) ([]etcdMember, error) {
 	var answer struct{ Members []etcdMember }
