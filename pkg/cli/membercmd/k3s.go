@@ -24,7 +24,7 @@ const k3sExitCodes = `Exit codes:
 func NewK3sCommand(o *device.Options) *cobra.Command {
 	return terminal.Group("k3s", "Manage k3s on this node",
 		"Manage k3s on this node. See docs/operations.md, \"The version of k3s\".\n\n"+k3sExitCodes,
-		newK3sReleaseCommand(o))
+		newK3sStatusCommand(o), newK3sStageCommand(o), newK3sSnapshotCommand(o), newK3sReleaseCommand(o))
 }
 
 func newK3sReleaseCommand(o *device.Options) *cobra.Command {
