@@ -1,0 +1,82 @@
+package k3sbinary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/zedkube/zedkube/pkg/base/safefile"
+)
+
+// formerName is the binary that was in use before the last Install.
+const formerName = "k3s.old"
+
+// Install puts the staged binary, if it is that version and still has that SHA-256, in the place of the
+// one in use, which is kept. A power cut leaves the one or the other as k3s, and a whole one: only names change. k3s
+// that runs is not touched.
+func (f Files) Install(ctx context.Context, version, sum string) error {
+	s, err := f.Staged()
+	if err == nil && s.Version != version {
+		err = fmt.Errorf("staged is %q", s.Version)
+	}
+	if err == nil {
+		err = checkSum(ctx, s.Path, sum)
+	}
+	bin := filepath.Dir(s.Path)
+	part := filepath.Join(bin, partPrefix+"-old")
+	if err == nil {
+		err = removeAll(bin, filepath.Base(part), "")
+	}
+	for _, step := range []func() error{
+		func() error { return os.Link(filepath.Join(bin, "k3s"), part) },
+		func() error { return os.Rename(part, filepath.Join(bin, formerName)) },
+		func() error { return syncDir(bin) },
+		func() error { return os.Rename(s.Path, filepath.Join(bin, "k3s")) },
+		func() error { return syncDir(bin) },
+	} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("install k3s %s: %w", version, err)
+	}
+	return nil
+}
+
+func checkSum(ctx context.Context, path, sum string) error {
+	file, err := safefile.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	is, err := copySum(ctx, io.Discard, file)
+	if err == nil && is != sum {
+		err = fmt.Errorf("its SHA-256 is %s, not %s", is, sum)
+	}
+	return err
+}
+
+// Restore puts the former binary back, if it is of that version. It needs no network. What it replaces is
+// gone.
+func (f Files) Restore(ctx context.Context, version string) error {
+	path, err := f.Binary()
+	bin := filepath.Dir(path)
+	former, says := filepath.Join(bin, formerName), ""
+	if err == nil {
+		says, err = Version(ctx, former)
+	}
+	if err == nil && says != version {
+		err = fmt.Errorf("the former one is %s", says)
+	}
+	if err == nil {
+		err = errors.Join(os.Rename(former, path), syncDir(bin))
+	}
+	if err != nil {
+		return fmt.Errorf("put k3s %s back: %w", version, err)
+	}
+	return nil
+}
