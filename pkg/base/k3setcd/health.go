@@ -1,5 +1,5 @@
-// Package k3setcd reads the etcd of this server's k3s, and has k3s take a snapshot of it
-// (docs/wire.md, "Etcd of k3s").
+// Package k3setcd reads the etcd of this server's k3s, and has k3s take a snapshot of it; of
+// a single node it copies the SQLite (docs/wire.md, "Etcd of k3s").
 package k3setcd
 
 import (

@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/base/k3sbinary"
+	"github.com/zedkube/zedkube/pkg/base/k3setcd"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
@@ -103,8 +107,9 @@ func newK3sSnapshotCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	return out.Flag(&cobra.Command{
 		Use:   "snapshot",
-		Short: "Take a snapshot of etcd on this server, and read it back",
+		Short: "Take a snapshot of the datastore of this server",
 		Long: "Have k3s take a snapshot of etcd on this server, and read it back. k3s keeps the last three of these beside its own ones.\n" +
+			"On a single node with SQLite the datastore is copied instead, while k3s runs; one copy is kept.\n" +
 			"It has all objects of the cluster, Secrets too, and stays on this device. See docs/operations.md, \"zedkube k3s snapshot\".\n\n" + k3sExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -114,15 +119,30 @@ func newK3sSnapshotCommand(o *device.Options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				s, err := snapshots.Save(c.Context())
+				name, said, err := saveK3s(c.Context(), snapshots)
 				ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube k3s snapshot")
-				types.Did(ctx, device.CommandRecord(p), "take etcd snapshot", "snapshot/"+cmp.Or(s.Name, "zedkube"), err)
-				if err == nil {
-					size := uint64(s.Size)
-					fmt.Fprintf(w, "Snapshot %s was taken and read back: %s\n", terminal.Clean(s.Name), terminal.BytesText(&size))
-				}
+				types.Did(ctx, device.CommandRecord(p), "take snapshot", "snapshot/"+cmp.Or(name, "zedkube"), err)
+				fmt.Fprint(w, said)
 				return err
 			})
 		},
 	})
+}
+
+// saveK3s takes a snapshot of etcd, or on a single node, which may have none, a copy of the
+// datastore that it has instead.
+func saveK3s(ctx context.Context, snapshots k3setcd.Snapshots) (name, said string, err error) {
+	if _, err := os.Stat(filepath.Join(snapshots.Server, "db/state.db")); err == nil && !k3setcd.Exists(snapshots.Server) {
+		dir, err := k3setcd.CopySQLite(ctx, snapshots.Server, time.Now())
+		if err != nil {
+			return "", "", err
+		}
+		return filepath.Base(dir), "The datastore was copied: " + terminal.Clean(dir) + "\n", nil
+	}
+	s, err := snapshots.Save(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	size := uint64(s.Size)
+	return s.Name, fmt.Sprintf("Snapshot %s was taken and read back: %s\n", terminal.Clean(s.Name), terminal.BytesText(&size)), nil
 }
