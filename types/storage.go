@@ -66,6 +66,12 @@ func (v Volume) Healthy(r Replica) bool {
 	return !r.HealthyAt.IsZero() && r.FailedAt.IsZero()
 }
 
+// Unused reports that the volume has never been attached: Longhorn calls a replica healthy,
+// or failed, only once an engine has used it.
+func (v Volume) Unused() bool {
+	return !v.Running && !slices.ContainsFunc(v.Replicas, func(r Replica) bool { return !r.HealthyAt.IsZero() || !r.FailedAt.IsZero() })
+}
+
 // HealthyReplicas counts them.
 func (v Volume) HealthyReplicas() int {
 	n := 0

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -20,12 +21,15 @@ const (
 	askedFor = 15 * time.Minute
 	// mostWaits bounds what is published.
 	mostWaits = 20
+	// longestText bounds what the API server says in one of them.
+	longestText = 500
 )
 
 type facts struct {
 	now     time.Time
 	uptime  time.Duration
 	unseen  string // why the cluster is not fully known, "" where it is
+	failed  string // why the last task failed, "" where it did not
 	working bool   // a task is under way
 	memory
 
@@ -98,6 +102,9 @@ func decide(f facts) action {
 		a.ask = asked && !f.working && f.uptime >= f.rest
 		f.judge(&a)
 		f.pace(&a)
+	}
+	if f.failed != "" && (asked || len(a.status.Waits) > 0) {
+		a.waits("The last try failed: %s.", f.failed)
 	}
 	if asked {
 		a.waits("The request of %s has not been carried out yet.", f.request.RequestedAt.UTC().Format(time.RFC3339))
@@ -259,7 +266,7 @@ func (f facts) enable(a *action) {
 	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
 		switch n := f.nodes[name]; {
 		case n.Cordoner() != types.CordonedDisabled || !n.Deleted.IsZero():
-		case n.DrainInProgress == types.ConditionTrue: // it needs the cordon until it has rebooted
+		case n.DrainInProgress == types.ConditionTrue || n.Drained == types.ConditionTrue: // it needs the cordon until it has rebooted
 			a.waits("Node %s is being drained, and stays cordoned until then.", name)
 		default:
 			a.change(change{uncordon: name}, "Node %s is still cordoned.", name)
@@ -309,7 +316,10 @@ func (f facts) unusable(a *action, namespace string, names []string) string {
 		return "the volumes cannot be read: " + v.err
 	}
 	for _, v := range f.volumes.storage.Volumes {
-		served := slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return v.Healthy(r) && f.nodes[r.Node].Ready == types.ConditionTrue })
+		unused := v.Unused() // of a set that was made meanwhile: nothing is in it that could be missed
+		served := slices.ContainsFunc(v.Replicas, func(r types.Replica) bool {
+			return (unused || v.Healthy(r)) && f.nodes[r.Node].Ready == types.ConditionTrue
+		})
 		if claims[v.Claim] && !served {
 			return fmt.Sprintf("volume %s of %s has no healthy replica on a Ready node", v.Name, v.Claim)
 		}
@@ -330,7 +340,7 @@ func (a *action) change(ch change, format string, args ...any) {
 }
 
 func (a *action) waits(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text := phrase.Cut(fmt.Sprintf(format, args...), longestText)
 	a.status.Waits = append(a.status.Waits, strings.ToUpper(text[:1])+text[1:])
 }
 

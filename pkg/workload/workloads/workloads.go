@@ -125,6 +125,9 @@ func (c *Component) finish(out outcome) {
 
 func (c *Component) look() facts {
 	f := facts{now: time.Now().Round(0), uptime: c.Uptime(), memory: c.memory, working: c.working.Busy()}
+	if c.failed != nil {
+		f.failed = c.failed.Error()
+	}
 	f.last, _ = c.Status.Get(types.Global)
 	f.request, _ = c.Request.Get(types.Global)
 	// How complete the tables are is read before the tables: they can only be more complete.

@@ -254,10 +254,42 @@ func TestTheCordonOfANodeThatDrainsOutlastsTheEnd(t *testing.T) {
 			t.Errorf("the applications wait for it: %v", w.running())
 		}
 		n, _ = w.nodes.Get("n2")
-		n.DrainInProgress = types.ConditionFalse
+		n.DrainInProgress, n.Drained = types.ConditionFalse, types.ConditionTrue // it is empty, and about to reboot
+		_ = w.nodes.Publish("n2", n)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsEnabling, "Node n2 is being drained")
+		if n, _ := w.nodes.Get("n2"); !n.Unschedulable {
+			t.Error("a node that is about to reboot is schedulable")
+		}
+		n.Drained = types.ConditionFalse
 		_ = w.nodes.Publish("n2", n)
 		w.pass(time.Minute)
 		w.is("n1", types.WorkloadsEnabled, "")
+	})
+}
+
+func TestOneNodeAlone(t *testing.T) {
+	play(t, func(w *world) {
+		_, _ = w.nodes.Unpublish("n1"), w.nodes.Unpublish("n3")
+		w.mu.Lock()
+		w.storage = types.Storage{} // without Longhorn
+		w.mu.Unlock()
+		before := w.snapshot()
+		w.start("n2")
+		w.ask("n2", true)
+		w.pass(time.Minute)
+		w.is("n2", types.WorkloadsDisabled, "")
+		w.SetFault(kubetest.Refused) // its k3s dies, and the device reboots
+		w.start("n2")
+		w.pass(time.Minute)
+		w.is("n2", types.WorkloadsDisabled, "The cluster is not fully known")
+		w.SetFault(kubetest.None)
+		w.ask("n2", false)
+		w.pass(time.Minute)
+		w.is("n2", types.WorkloadsEnabled, "")
+		if d := cmp.Diff(before, w.snapshot()); d != "" {
+			t.Error("before -, after +\n" + d)
+		}
 	})
 }
 
@@ -322,6 +354,34 @@ func TestASetIsNotStartedBeforeItsVolumesCanBeAttached(t *testing.T) {
 	})
 }
 
+func TestAVolumeThatWasNeverAttachedHoldsUpNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(r *types.Replica)
+		phase  types.WorkloadsPhase
+		waits  string
+	}{
+		"never attached": {func(r *types.Replica) { r.HealthyAt = time.Time{} }, types.WorkloadsEnabled, ""},
+		"faulted":        {func(r *types.Replica) { r.HealthyAt, r.FailedAt = time.Time{}, time.Now() }, types.WorkloadsEnabling, "no healthy replica"},
+		"nowhere":        {func(r *types.Replica) { r.HealthyAt, r.Node = time.Time{}, "" }, types.WorkloadsEnabling, "no healthy replica"},
+	} {
+		play(t, func(w *world) {
+			w.volume("")
+			w.start()
+			w.ask("n1", true)
+			w.pass(time.Minute)
+			w.mu.Lock()
+			for i := range w.storage.Volumes[0].Replicas {
+				row.change(&w.storage.Volumes[0].Replicas[i])
+			}
+			w.mu.Unlock()
+			w.ask("n1", false)
+			w.pass(time.Minute)
+			t.Log(name)
+			w.is("n1", row.phase, row.waits)
+		})
+	}
+}
+
 func TestAFailureIsTriedAgainAndWhatChangedMeanwhileIsNotOverwritten(t *testing.T) {
 	play(t, func(w *world) {
 		w.volume("")
@@ -330,6 +390,7 @@ func TestAFailureIsTriedAgainAndWhatChangedMeanwhileIsNotOverwritten(t *testing.
 		w.ask("n1", true)
 		w.pass(time.Minute)
 		w.is("n1", types.WorkloadsDisabling, "Node n1 is still schedulable.")
+		w.is("n1", types.WorkloadsDisabling, "The last try failed: "+errTest.Error())
 		w.FailVerb("repair", nil)
 		w.before(func(what string) { // somebody is faster, once
 			if strings.HasPrefix(what, "scale web") {
