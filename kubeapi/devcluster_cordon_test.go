@@ -58,8 +58,8 @@ func cordonOfWorkloads(t *testing.T, _ *devcluster.Cluster, a *agent, node strin
 	if err := errors.Join(a.Cordon(t.Context(), node, drain), a.UncordonWorkloads(t.Context(), node), a.Cordon(t.Context(), node, ours)); err != nil {
 		t.Fatal(err)
 	}
-	row(t, a, node, "a drain's becomes that of the workloads", func(n types.Node) bool { return n.Cordoner() == types.CordonedDisabled })
-	if err := a.UncordonWorkloads(t.Context(), node); err != nil {
+	row(t, a, node, "a drain's stays the drain's", func(n types.Node) bool { return n.CordonedForDrain() && n.CordonedBy.Reason == "drain" })
+	if err := errors.Join(a.UncordonWorkloads(t.Context(), node), a.Uncordon(t.Context(), node)); err != nil {
 		t.Fatal(err)
 	}
 	row(t, a, node, "nothing is left", func(n types.Node) bool { return !n.Unschedulable && !n.CordonKept })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
@@ -213,5 +214,20 @@ func TestAnAffinityThatIsThereIsNotWritten(t *testing.T) {
 	s.objects[pathSet]["spec"] = spec
 	if err := s.client(t).SetAffinity(t.Context(), setOf(types.KindReplicaSet), "b", false, types.RepairNote{}); err != nil || len(s.asked) > 0 {
 		t.Errorf("%v, asked %v", err, s.asked)
+	}
+}
+
+func TestWhatDisablesWorkloadsIsBoundedWhoeverWroteIt(t *testing.T) {
+	text, _ := json.Marshal(types.DisabledWorkloads{By: strings.Repeat("n", 10_000), Reason: strings.Repeat("é", 400_000)})
+	for data, cut := range map[string]bool{string(text): true, `{"reason":"a switch"}`: false, `{"since":"soon"}`: false, `[`: false, ``: false} {
+		m := &corev1.ConfigMap{Data: map[string]string{"disabled.json": data}}
+		m.UID = "u1"
+		if row := kubevirt.DisabledOf(m); row != (types.DisabledWorkloads{}) {
+			t.Errorf("without its label it says %+v", row)
+		}
+		m.Labels = map[string]string{"zedkube.github.io/workloads": "disabled"}
+		if row := kubevirt.DisabledOf(m); row.UID != "u1" || cut != (len(row.Reason) > 100) || len(row.Reason) > 500 || len(row.By) > 300 {
+			t.Errorf("%.20s: %d bytes of a reason, %d of a node", data, len(row.Reason), len(row.By))
+		}
 	}
 }

@@ -22,6 +22,10 @@ const (
 	DisabledName       = "zedkube-disabled-workloads" // of the ConfigMap
 	disabledLabel      = "zedkube.github.io/workloads"
 	disabledKey        = "disabled.json"
+
+	// Bytes that are taken of what anybody may have written into it: a cordon carries them.
+	mostBy     = 253
+	mostReason = 400
 )
 
 var errNotOurs = errors.New("it has no label " + disabledLabel + "=disabled, so it is not zedkube's")
@@ -35,7 +39,7 @@ func DisabledOf(m *corev1.ConfigMap) types.DisabledWorkloads {
 	if json.Unmarshal([]byte(m.Data[disabledKey]), &row) != nil {
 		row = types.DisabledWorkloads{} // that it is there counts
 	}
-	row.UID = string(m.UID)
+	row.UID, row.By, row.Reason = string(m.UID), access.Cut(row.By, mostBy), access.Cut(row.Reason, mostReason)
 	return row
 }
 

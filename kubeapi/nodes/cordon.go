@@ -23,7 +23,8 @@ var ErrNotOurs = errors.New("it carries no cordon of zedkube's")
 
 // Cordon keeps new pods off the node and writes on it who did and why, both in
 // one patch. A cordon of ours that stands is dated again and no longer kept
-// (KeepCordon); one made by somebody else, or for disabled workloads, is left as it is.
+// (KeepCordon); one made by somebody else, or for disabled workloads, is left as it is,
+// and so is any by one for disabled workloads: it is not theirs to undo.
 func (c *Client) Cordon(ctx context.Context, node string, cordon types.Cordon) error {
 	cordon.By = cordonedBy
 	text, err := json.Marshal(cordon)
@@ -33,7 +34,7 @@ func (c *Client) Cordon(ctx context.Context, node string, cordon types.Cordon) e
 	return c.patchNode(ctx, "cordon", node, asCordon, func(n *corev1.Node) (access.Values, error) {
 		_, keeps := n.Annotations[KeepAnnotation]
 		switch {
-		case n.Spec.Unschedulable && (ourCordon(n) == nil || ourCordon(n).Kind != ""):
+		case n.Spec.Unschedulable && (ourCordon(n) == nil || ourCordon(n).Kind != "" || cordon.Kind != ""):
 			return nil, nil
 		case n.Spec.Unschedulable && n.Annotations[CordonAnnotation] == string(text) && !keeps:
 			return nil, nil

@@ -45,7 +45,7 @@ func (c *Cluster) Cordon(ctx context.Context, node string, by types.Cordon) erro
 		switch {
 		case !n.Unschedulable:
 			n.TaintedAt = time.Now()
-		case !n.CordonedForDrain():
+		case !n.CordonedForDrain() || by.Kind != "":
 			return nil
 		}
 		n.Unschedulable, n.CordonedBy, n.CordonKept = true, &by, by.Kind != ""

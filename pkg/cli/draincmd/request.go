@@ -157,6 +157,9 @@ func keepCordon(ctx context.Context, out io.Writer, kube cordonKeeper, info type
 		}
 		return fmt.Errorf("node %s was not cordoned by zedkube: %s", own.Name, state)
 	}
+	if !own.CordonedForDrain() {
+		return fmt.Errorf("node %s is cordoned because workloads are disabled, until zedkube workloads enable: cordon it after that", own.Name)
+	}
 	if err := kube.KeepCordon(ctx, own.Name); err != nil {
 		return err
 	}

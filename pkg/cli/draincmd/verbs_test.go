@@ -95,6 +95,9 @@ func TestOnlyACordonOfZedkubesIsKept(t *testing.T) {
 		"ours":          {types.Node{Unschedulable: true, CordonedBy: ours}, "keep node-2", "kubectl uncordon node-2"},
 		"none":          {types.Node{}, "", "it is not cordoned"},
 		"an operator's": {types.Node{Unschedulable: true}, "", "cordoned by somebody else"},
+		"the workloads'": {
+			types.Node{Unschedulable: true, CordonKept: true, CordonedBy: &types.Cordon{By: "zedkube", Kind: types.CordonWorkloads}}, "", "until zedkube workloads enable",
+		},
 	} {
 		nodes := cmdtest.ThreeNodes()
 		c.own.Name, c.own.UUID = nodes[1].Name, nodes[1].UUID
