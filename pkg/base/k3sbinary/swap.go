@@ -15,9 +15,14 @@ import (
 const formerName = "k3s.old"
 
 // Install puts the staged binary, if it is that version and still has that SHA-256, in the place of the
-// one in use, which is kept. A power cut leaves the one or the other as k3s, and a whole one: only names change. k3s
+// one in use, which is kept. Where that is the one in use already it changes nothing: twice, the former one would
+// be gone. A power cut leaves the one or the other as k3s, and a whole one: only names change. k3s
 // that runs is not touched.
 func (f Files) Install(ctx context.Context, version, sum string) error {
+	path, err := f.Binary()
+	if err == nil && checkSum(ctx, path, sum) == nil {
+		return nil
+	}
 	s, err := f.Staged()
 	if err == nil && s.Version != version {
 		err = fmt.Errorf("staged is %q", s.Version)

@@ -44,6 +44,20 @@ func TestTheStagedBinaryIsInstalledAndTheFormerOneRestored(t *testing.T) {
 	}
 }
 
+func TestABinaryIsInstalledOnce(t *testing.T) {
+	f, dir := staged(t)
+	for range 2 {
+		if err := f.Install(t.Context(), next, sumOf(script(next))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Stage(t.Context(), strings.NewReader(script(next)), next, sumOf(script(next))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is(t, filepath.Join(dir, "k3s"), next)
+	is(t, filepath.Join(dir, "k3s.old"), "v1.34.4+k3s1")
+}
+
 func TestWhatIsNotAsItWasStagedIsNotInstalled(t *testing.T) {
 	for name, row := range map[string]struct {
 		version string
