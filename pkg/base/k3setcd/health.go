@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
@@ -47,6 +48,7 @@ const (
 	seriesVersion   = "etcd_server_version"
 	seriesMembers   = "etcd_network_known_peers"
 	seriesConnected = "etcd_network_active_peers"
+	seriesProbed    = "etcd_network_peer_round_trip_time_seconds_count"
 	seriesLearner   = "etcd_server_is_learner"
 	seriesHasLeader = "etcd_server_has_leader"
 	seriesLeader    = "etcd_server_is_leader"
@@ -89,20 +91,29 @@ func Look(ctx context.Context, url string) (h Health, err error) {
 }
 
 func (h *Health) read(metrics []byte) error {
-	values := map[string]float64{}
+	values, probed := map[string]float64{}, map[string]bool{}
 	required := []string{seriesVersion, seriesMembers, seriesLearner, seriesHasLeader, seriesLeader, seriesSize, seriesQuota}
-	err := promtext.Each(bytes.NewReader(metrics), maxMetrics, append(required, seriesConnected), func(s promtext.Sample) {
+	err := promtext.Each(bytes.NewReader(metrics), maxMetrics, append(required, seriesConnected, seriesProbed), func(s promtext.Sample) {
 		values[s.Name] += s.Value
 		switch {
 		case s.Name == seriesVersion:
 			h.Version = phrase.Cut(s.Labels["server_version"], 32)
+		case s.Name == seriesProbed:
+			probed[s.Labels["To"]] = true
+		case s.Name == seriesConnected:
+			probed[s.Labels["Remote"]] = true
 		case s.Name == seriesMembers && s.Labels["Remote"] == s.Labels["Local"]:
 			values[s.Name] -= s.Value // it is counted below, whether etcd counts it or not
 		}
 	})
+	// Before 3.6 etcd does not count members, but it measures the way to each other one, also to
+	// one that does not answer. One that was removed counts until etcd starts again.
+	if strings.HasPrefix(h.Version, "3.5.") {
+		values[seriesMembers] = float64(len(probed))
+	}
 	for _, name := range required {
-		if _, is := values[name]; !is && err == nil {
-			err = errors.New("they are without " + name)
+		if v, is := values[name]; err == nil && (!is || v < 0 || v != v || v > 1<<60) {
+			err = errors.New("they are without a number of " + name)
 		}
 	}
 	h.Members, h.Connected = int(values[seriesMembers])+1, int(values[seriesConnected])

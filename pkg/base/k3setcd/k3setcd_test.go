@@ -34,6 +34,19 @@ etcd_mvcc_db_total_size_in_bytes 1.048576e+06
 etcd_server_quota_backend_bytes 2.147483648e+09
 `
 
+// before36 are those that etcd 3.5.21 wrote after its start, while one of three servers was off.
+const before36 = `etcd_network_active_peers{Local="bdae9bbc11dd390d",Remote="2943212f5e2cf73"} 1
+etcd_network_peer_round_trip_time_seconds_bucket{To="3760a4ec3b84f7fa",le="0.0001"} 8
+etcd_network_peer_round_trip_time_seconds_count{To="2943212f5e2cf73"} 2
+etcd_network_peer_round_trip_time_seconds_count{To="3760a4ec3b84f7fa"} 8
+etcd_server_has_leader 1
+etcd_server_is_leader 0
+etcd_server_is_learner 0
+etcd_mvcc_db_total_size_in_bytes 20480
+etcd_server_quota_backend_bytes 2.147483648e+09
+etcd_server_version{server_version="3.5.21"} 1
+`
+
 // etcd answers as etcd does.
 func etcd(t *testing.T, code int, health, metrics string) string {
 	t.Helper()
@@ -76,6 +89,9 @@ func TestWhyK3sShouldNotBeStopped(t *testing.T) {
 		"a learner":                    {200, ok, strings.Replace(healthy, "is_learner 0", "is_learner 1", 1), "is a learner"},
 		"one member is away":           {200, ok, strings.Replace(healthy, `active_peers{Local="1",Remote="3"} 1`, `active_peers{Local="1",Remote="3"} 0`, 1), "connected with 1 of 2 other members"},
 		"a database that is full soon": {200, ok, strings.Replace(healthy, "1.048576e+06", "1.72e+09", 1), "has 1640 MiB of the 2048 MiB"},
+		"3.5, one was never connected": {200, ok, before36, "connected with 1 of 2 other members"},
+		"3.5, all are connected":       {200, ok, before36 + "etcd_network_active_peers{Local=\"bdae9bbc11dd390d\",Remote=\"3760a4ec3b84f7fa\"} 1\n", ""},
+		"3.5, before it has measured":  {200, ok, strings.Replace(strings.ReplaceAll(before36, "round_trip", "x"), `2cf73"} 1`, `2cf73"} 0`, 1), "connected with 0 of 1 other member"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, err := Look(t.Context(), etcd(t, row.code, row.health, row.metrics))
@@ -93,8 +109,11 @@ func TestHalfOfItsMetricsAreNoHealth(t *testing.T) {
 	const ok = `{"health":"true","reason":""}`
 	for name, row := range map[string]struct{ health, metrics, why string }{
 		"no health":          {"<html>", healthy, "without a health"},
-		"no quota":           {ok, strings.Replace(healthy, "etcd_server_quota", "x", 1), "without etcd_server_quota_backend_bytes"},
-		"no version":         {ok, strings.Replace(healthy, "etcd_server_version{", "x{", 1), "without etcd_server_version"},
+		"no quota":           {ok, strings.Replace(healthy, "etcd_server_quota", "x", 1), "without a number of etcd_server_quota_backend_bytes"},
+		"no version":         {ok, strings.Replace(healthy, "etcd_server_version{", "x{", 1), "without a number of etcd_server_version"},
+		"a size of nothing":  {ok, strings.Replace(healthy, "1.048576e+06", "NaN", 1), "without a number of etcd_mvcc_db_total_size_in_bytes"},
+		"fewer than no peer": {ok, strings.Replace(healthy, `Remote="9"} 0`, `Remote="9"} -9`, 1), "without a number of etcd_network_known_peers"},
+		"no members, in 3.6": {ok, strings.ReplaceAll(healthy, "known_peers", "x"), "without a number of etcd_network_known_peers"},
 		"it ends early":      {ok, healthy[:len(healthy)-9], "unexpected EOF"},
 		"it has no end":      {ok, strings.Repeat("x 1\n", maxMetrics/4+1), "more than"},
 		"another program":    {ok, "404 page not found", "unexpected EOF"},
@@ -197,6 +216,10 @@ func TestWhatIsNoSnapshotIsAnError(t *testing.T) {
 		wrote(database(3))(httptest.NewRecorder(), dir)
 		fmt.Fprint(w, `{"created":["../snapshots/z"]}`)
 	}
+	old := func(w http.ResponseWriter, dir string) {
+		wrote(database(3))(w, dir)
+		_ = os.Chtimes(filepath.Join(dir, "z"), time.Time{}, time.Now().Add(-time.Hour))
+	}
 	good := database(3)
 	for name, row := range map[string]struct {
 		answer func(http.ResponseWriter, string)
@@ -208,6 +231,7 @@ func TestWhatIsNoSnapshotIsAnError(t *testing.T) {
 		"it is empty":               {wrote(""), "which no snapshot has"},
 		"it is a sum alone":         {wrote(database(0)), "which no snapshot has"},
 		"it is not there":           {said(200, `{"created":["z"]}`), "k3s has not written one"},
+		"it is an older one":        {old, "k3s names z, which is of"},
 		"its name is a path":        {elsewhere, "k3s has not written one"},
 		"none on a learner":         {said(200, `null`), "k3s has not written one"},
 		"k3s refuses":               {said(500, `{"message":"snapshot save already in progress"}`), `k3s answers 500: "{\"message\":\"snapshot save already in progress`},

@@ -116,6 +116,7 @@ func verify(ctx context.Context, path string) error {
 func (s Snapshots) Save(ctx context.Context) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, saveFor)
 	defer cancel()
+	asked := time.Now().Add(-time.Second) // a filesystem's clock may be a tick behind
 	name, err := s.save(ctx)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("take a snapshot of etcd: %w", err)
@@ -124,6 +125,9 @@ func (s Snapshots) Save(ctx context.Context) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	info, err := os.Lstat(filepath.Join(s.dir(), name))
+	if err == nil && info.ModTime().Before(asked) {
+		err = fmt.Errorf("take a snapshot of etcd: k3s names %s, which is of %s", name, info.ModTime().UTC().Format(time.RFC3339))
+	}
 	if err != nil {
 		return Snapshot{}, err
 	}
