@@ -20,6 +20,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/cli/topcmd"
 	"github.com/zedkube/zedkube/pkg/cli/topicscmd"
+	"github.com/zedkube/zedkube/pkg/cluster/k3supdate"
 	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
 	"github.com/zedkube/zedkube/pkg/workload/applogs"
 )
@@ -28,7 +29,7 @@ import (
 // it runs the agent, as EVE's start script expects. Tests add flags that the program
 // does not have.
 func New(version string, agent func(context.Context, device.Options) error, more ...func(*cobra.Command, *device.Options)) *cobra.Command {
-	o := device.Options{Version: version, Reports: statusserver.ReportsAuto}
+	o := device.Options{Version: version, Reports: statusserver.ReportsAuto, Consent: k3supdate.ConsentNone}
 	run := func(c *cobra.Command, _ []string) error { return agent(c.Context(), o) }
 	root := device.NewRoot(&o,
 		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, statuscmd.NewCertsCommand, clustercmd.NewClusterCommand, nodescmd.NewNodesCommand, appscmd.NewAppsCommand, appscmd.NewVMIDetachCommand, appscmd.NewWorkloadsCommand, appscmd.NewLogsCommand,
@@ -42,6 +43,7 @@ func New(version string, agent func(context.Context, device.Options) error, more
 		c.Flags().Var(&o.Page, "page", "what to serve on 127.0.0.1:12347: off (nothing), metrics, or on (also the page, which requires a token; or another port); default metrics, off with --root")
 		c.Flags().BoolVar(&o.OnCluster, "page-on-cluster", false, "serve the same on the cluster address, to clients that prove that they know the cluster token")
 		c.Flags().Var(&o.Reports, "reports", "whether nodes that run EVE's own zedkube, which cannot send a proof, get reports on applications: auto (until every node has run this zedkube), always or never")
+		c.Flags().Var(&o.Consent, "k3s-consent", "which changes of the version of k3s wait for zedkube k3s release: none, commit (the one after which the cluster cannot return) or each node; the setting k3s.consent takes precedence")
 		c.Flags().IntVar(&o.LogRecord, "log-record", applogs.DefaultMaxRecord, "maximum bytes of a line of an application's log on stderr; longer lines are split; at most 263168")
 	}
 	runCommand.PersistentPreRunE = func(*cobra.Command, []string) error { return nil } // the agent makes its root

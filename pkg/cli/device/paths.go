@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/cluster/k3supdate"
 	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
@@ -32,6 +33,7 @@ type Options struct {
 	LogRecord  int
 	Page       pageFlag
 	Reports    statusserver.Reports
+	Consent    k3supdate.Consent
 	OnCluster  bool          // the page, too
 	Hour       time.Duration // how long an hour is, where a test wants a shorter one; no flag of the program sets it
 }

@@ -42,7 +42,7 @@ type facts struct {
 	off     map[string]bool // nodes that are proved to be off
 
 	hold          string // what the hold file says, with who it is of
-	consent       string
+	consent       Consent
 	release       types.K3sReleaseRequest
 	requestsKnown bool // zedagent's and baseosmgr's
 	deviceDrain   bool // one of them asks for a drain

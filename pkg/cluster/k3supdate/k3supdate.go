@@ -84,6 +84,7 @@ type Component struct {
 	K3s              K3s
 	Operations       types.OperationLog
 
+	Consent     Consent // where the setting k3s.consent says nothing
 	HoldFile    string // DefaultHoldFile, below the root
 	JournalFile string // of Journal
 	BootID      string
@@ -186,7 +187,7 @@ func (c *Component) look() facts {
 	f.version, f.heard = c.Version.Get(types.Global)
 	f.release, _ = c.Release.Get(types.Global)
 	settings, _ := c.Settings.Get(types.Global)
-	f.consent = settings.GlobalSettings[types.SettingK3sConsent].StrValue
+	f.consent = cmp.Or(Consent(settings.GlobalSettings[types.SettingK3sConsent].StrValue), c.Consent)
 	f.hold = c.held()
 	api, known := c.API.Get(types.Global)
 	info, named := c.Info.Get(types.Global)

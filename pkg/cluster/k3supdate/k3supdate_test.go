@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -58,6 +59,7 @@ type agent struct {
 	lifecycle  pubsub.Table[types.KubeLifecycle]
 	journal    pubsub.Table[types.KubeLifecycleJournal]
 	hold       string
+	consent    Consent
 	broken     bool // its k3s does not come up with another version
 	stuck      bool // its kube container goes on with the k3s that it has
 	changing   bool
@@ -107,7 +109,7 @@ func (a *agent) start() {
 		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Settings: &a.settings, Release: &a.release, Info: &a.info, Cluster: &a.status,
 		Membership: &a.member, Nodes: &a.nodes, AppPods: &a.site.pods, Leases: &a.leases, API: &a.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator,
 		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Operations: types.NoOperations{},
-		HoldFile: a.hold, JournalFile: a.hold + ".journal", BootID: "boot", Uptime: func() time.Duration { return time.Since(a.booted) },
+		Consent: a.consent, HoldFile: a.hold, JournalFile: a.hold + ".journal", BootID: "boot", Uptime: func() time.Duration { return time.Since(a.booted) },
 		Lifecycle: &a.lifecycle, Journal: &a.journal,
 	}
 	ctx, cancel := context.WithCancel(types.ActAs(a.Context(), "k3supdate"))
@@ -302,6 +304,26 @@ func TestTheHoldFileHolds(t *testing.T) {
 		s.pass(10 * time.Minute)
 		if n, _ := s.nodes.Get("n1"); n.KubeletVersion != patch || s.cluster.Lock().Holder != "" {
 			t.Errorf("%s runs, %+v", n.KubeletVersion, a.is())
+		}
+	})
+}
+
+func TestTheFlagAsksForConsentWhereTheSettingSaysNothing(t *testing.T) {
+	play(t, "n1", func(s *site) {
+		a := s.agents[0]
+		a.stop()
+		a.consent = ConsentEach
+		a.start()
+		s.wants(patch, false)
+		_ = a.release.Publish(types.Global, types.K3sReleaseRequest{Version: patch, RequestedAt: time.Now(), Without: slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == "Consent" })})
+		s.pass(10 * time.Minute)
+		if reason := a.is().Reason; len(s.order) != 0 || !strings.Contains(reason, "an operator has to consent to the change of each node") {
+			t.Fatalf("%v changed: %s", s.order, reason)
+		}
+		_ = a.settings.Publish(types.Global, types.ConfigItemValueMap{GlobalSettings: map[string]types.ConfigItemValue{types.SettingK3sConsent: {StrValue: "none"}}})
+		s.pass(10 * time.Minute)
+		if len(s.order) != 1 {
+			t.Errorf("%v changed: %s", s.order, a.is().Reason)
 		}
 	})
 }

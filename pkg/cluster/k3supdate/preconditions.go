@@ -232,12 +232,12 @@ func (f facts) binary() finding {
 
 func (f facts) consentLacks() string {
 	switch {
-	case f.consent == "each":
-		return "the setting k3s.consent asks for an operator's consent to each node"
-	case f.consent == "commit" && commits(f.own, f.nodes, f.version.Wanted) != "":
-		return "the cluster cannot return to the version before once this node has changed, and the setting k3s.consent asks for an operator's consent"
-	case f.consent != "" && f.consent != "none" && f.consent != "commit":
-		return fmt.Sprintf("the setting k3s.consent is %q: none, commit or each", phrase.Cut(f.consent, 20))
+	case f.consent == ConsentEach:
+		return "an operator has to consent to the change of each node"
+	case f.consent == ConsentCommit && commits(f.own, f.nodes, f.version.Wanted) != "":
+		return "the cluster cannot return to the version before once this node has changed, and an operator has to consent to that"
+	case f.consent != "" && f.consent != ConsentNone && f.consent != ConsentCommit:
+		return fmt.Sprintf("the setting k3s.consent is %q: none, commit or each", phrase.Cut(string(f.consent), 20))
 	}
 	return ""
 }
