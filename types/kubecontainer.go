@@ -106,7 +106,7 @@ type K3sVersionStatus struct {
 	Version string    // what KubeConfig tells the kube container; "" is the container's own
 	Running string    // the own kubelet's, as it reported in this boot; "" while it has not
 	OnDisk  bool      // the k3s binary on disk is of version Running
-	Binary  string    // that version, or, until k3s runs in this boot, the one before a change, if the binary is of it
+	Binary  string    // the version of the k3s binary on disk, as it says itself; "" while that is unknown
 	Wanted  string    // setting k3s.version
 	Held    bool      // Wanted is not passed on to the kube container
 	Why     string    // why it is held, a sentence; "" where it is not

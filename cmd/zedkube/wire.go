@@ -12,6 +12,7 @@ import (
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/base/cipher"
 	"github.com/zedkube/zedkube/pkg/base/clusterauth"
+	"github.com/zedkube/zedkube/pkg/base/k3sbinary"
 	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
 	"github.com/zedkube/zedkube/pkg/base/loglevel"
 	"github.com/zedkube/zedkube/pkg/base/loop"
@@ -274,8 +275,8 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"k3sconfig": &k3sconfig.Component{
 			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
 			Settings: settings, Lifecycle: lifecycle, Membership: memberOf, Info: info, Nodes: kube.Nodes, BootID: p.Boot,
-			OverrideFile: p.In(k3sconfig.DefaultOverrideFile), Binary: p.In(k3sconfig.DefaultBinary),
-			PID: p.In(k3sprocess.DefaultPID), Proc: p.Proc, Operations: record,
+			OverrideFile: p.In(k3sconfig.DefaultOverrideFile), Operations: record,
+			Files:      k3sbinary.Files{VarLib: p.In(k3sbinary.DefaultVarLib), K3s: k3s, Need: k3sbinary.DefaultNeed},
 			KubeConfig: kubeConfig, Status: k3sVersion, Override: k3sOverride,
 		},
 		"k3scerts": &k3scerts.Component{

@@ -137,7 +137,7 @@ func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
 		supervised := volumes.K3s.(k3sprocess.K3s)
 		got := slices.Concat(server.TopicDirs, drains.ForceFiles, drains.Markers, []string{
 			server.InstallLog, server.ProversFile, server.PeersFile, drains.FaultMarker, c["clustertoken"].(*clustertoken.Component).Manifest,
-			k3s.OverrideFile, k3s.Binary, k3s.PID, k3s.Proc, logs.Journal, logs.Checkpoints, vnc.File, vnc.OldFile, vnc.KubeInit, vnc.Proc,
+			k3s.OverrideFile, k3s.Files.VarLib, k3s.Files.K3s.PID, k3s.Files.K3s.Proc, logs.Journal, logs.Checkpoints, vnc.File, vnc.OldFile, vnc.KubeInit, vnc.Proc,
 			c["sriov"].(*sriov.Component).Sysfs, c["watchdog"].(*watchdog.Component).TouchFile,
 			c["localserver"].(*localserver.Component).Socket, c["localserver"].(*localserver.Component).TokenFile,
 			volumes.Devices, volumes.File, supervised.PID, supervised.Proc, supervised.Socket, supervised.Marker,
@@ -149,7 +149,7 @@ func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
 			"/persist/reboot-reason", "/persist/boot-reason", "/run/systemd/shutdown/scheduled",
 			"/persist/kubelog/k3s-install.log", "/persist/zedkube/all-prove", "/persist/zedkube/peers-with-tls", "/tmp/DrainStatus_FaultInjection_Wait",
 			"/persist/vault/manifests/registration.yaml",
-			"/persist/vault/k3s-user-override.yaml", "/persist/vault/kube/k3s/bin/k3s", "/run/k3s.pid", "/proc",
+			"/persist/vault/k3s-user-override.yaml", "/persist/vault/kube", "/run/k3s.pid", "/proc",
 			"/run/zedkube.applogs", "/persist/kube-status/zedkube-applogs.jsonl",
 			"/run/edgeview/VncParams/vmiVNC.run", "/run/zedkube/vmiVNC.run", "/run/kube-init", "/proc",
 			"/sys", "/run/zedkube.touch", "/run/zedkube/zedkube.sock", "/run/zedkube/page-token.json",

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/k3sbinary"
 	"github.com/zedkube/zedkube/pkg/base/keptfile"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pubsub"
@@ -43,23 +44,22 @@ type Component struct {
 	Nodes        pubsub.Reader[types.Node]
 	BootID       string // of this boot
 	OverrideFile string // DefaultOverrideFile, below the root
-	Binary       string // DefaultBinary
-	PID          string // of k3s
-	Proc         string // /proc
+	Files        k3sbinary.Files
 	KubeConfig   pubsub.Writer[types.KubeConfig]
 	Status       pubsub.Writer[types.K3sVersionStatus]
 	Override     pubsub.Writer[types.K3sOverrideStatus]
 	Operations   types.OperationLog
 
-	file     keptfile.Keeper
-	override override
-	former   override
-	reading  loop.Call[override]
-	readAt   time.Time
-	looking  loop.Call[binary]
-	lookedAt time.Time
-	binary   binary
-	refused  string // which settings are refused, as last logged
+	file      keptfile.Keeper
+	override  override
+	former    override
+	reading   loop.Call[override]
+	readAt    time.Time
+	looking   loop.Call[binary]
+	lookedAt  time.Time
+	lookedFor string // what ran then
+	binary    binary
+	refused   string // which settings are refused, as last logged
 }
 
 // Run steps until ctx is done and returns after the work on the file has
@@ -84,7 +84,7 @@ func (c *Component) look(ctx context.Context) facts {
 	if lifecycle, decided := c.Lifecycle.Get(types.Global); decided {
 		f.lifecycle = &lifecycle
 	}
-	f.node = c.lookNode(ctx, f)
+	f.node = c.lookNode(ctx, f.now)
 	if item := f.settings.GlobalSettings[types.SettingK3sOverride]; !c.override.read || item != c.override.setting {
 		c.override = readOverride(f.settings) // once for each setting: it is parsed
 	}
@@ -102,29 +102,22 @@ func (c *Component) lookFormer(ctx context.Context, f facts) override {
 	}
 	if f.heard && len(f.override.refused) > 0 && f.file.Kept.Do == keptfile.Leave && f.now.Sub(c.readAt) >= period {
 		c.readAt = f.now
-		c.reading.Begin(ctx, readFor, func(context.Context) override { return readFormer(c.OverrideFile) })
+		c.reading.Begin(ctx, lookFor, func(context.Context) override { return readFormer(c.OverrideFile) })
 	}
 	return c.former
 }
 
-// lookNode is what is known of the k3s that runs here. The Node of a former boot
-// tells the version of before. A change whose k3s does not start in this boot is taken back by
-// what is on the disk alone.
-func (c *Component) lookNode(ctx context.Context, f facts) (n node) {
-	_, n.known = c.Membership.Get(types.Global)
+// lookNode is what is known of the k3s of this device. The Node of a former boot tells the
+// version of before.
+func (c *Component) lookNode(ctx context.Context, now time.Time) node {
+	member, known := c.Membership.Get(types.Global)
+	n := node{known: known, alone: known && !member.Belongs()}
 	info, named := c.Info.Get(types.Global)
-	own, seen := types.OwnNode(c.Nodes.All(), info)
-	version := ""
-	if f.lifecycle != nil {
-		version = f.lifecycle.From
+	if own, seen := types.OwnNode(c.Nodes.All(), info); named && seen && c.BootID != "" && own.BootID == c.BootID {
+		n.running = own.KubeletVersion
 	}
-	if named && seen && c.BootID != "" && own.BootID == c.BootID {
-		version = own.KubeletVersion
-		n.running = version
-	}
-	if _, err := types.ParseK3sVersion(version); err != nil {
+	if _, err := types.ParseK3sVersion(n.running); err != nil {
 		n.running = ""
-		return n
 	}
 	if b, ok := c.looking.Take(); ok {
 		if b.err != nil && (c.binary.err == nil || b.err.Error() != c.binary.err.Error()) {
@@ -132,14 +125,15 @@ func (c *Component) lookNode(ctx context.Context, f facts) (n node) {
 		}
 		c.binary = b
 	}
-	if last := c.binary; !c.looking.Busy() && (last.version != version || f.now.Sub(c.lookedAt) >= period) {
-		c.lookedAt = f.now
-		c.looking.Begin(ctx, readFor, func(ctx context.Context) binary { return c.again(ctx, last, version) })
+	wait := period
+	if c.binary.err != nil {
+		wait = lookFor
 	}
-	if c.binary.has && c.binary.version == version {
-		n.binary = version
+	if last := c.binary; !c.looking.Busy() && (n.running != c.lookedFor || now.Sub(c.lookedAt) >= wait) {
+		c.lookedAt, c.lookedFor = now, n.running
+		c.looking.Begin(ctx, lookFor, func(ctx context.Context) binary { return again(ctx, c.Files, last) })
 	}
-	n.onDisk = n.running != "" && n.binary == n.running
+	n.binary = c.binary.version
 	return n
 }
 

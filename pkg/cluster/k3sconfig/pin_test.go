@@ -1,7 +1,6 @@
 package k3sconfig
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,8 +16,9 @@ const runs = "v1.34.2+k3s1"
 
 func TestTheVersionStaysUntilAnotherOneIsReleased(t *testing.T) {
 	const next = "v1.34.3+k3s1"
-	seen := node{known: true, running: runs, onDisk: true}
-	unseen, swapped := node{known: true}, node{known: true, running: runs}
+	seen := node{known: true, running: runs, binary: runs}
+	unseen, swapped := node{known: true}, node{known: true, running: runs, binary: "v1.34.0+k3s1"}
+	left := node{known: true, alone: true, binary: "v1.33.6+k3s1"}
 	waits := func(released string) *types.KubeLifecycle {
 		return &types.KubeLifecycle{Phase: types.LifecycleWaits, Wanted: next, Released: released, Reason: "It is not its turn."}
 	}
@@ -46,6 +46,9 @@ func TestTheVersionStaysUntilAnotherOneIsReleased(t *testing.T) {
 		"the name of a channel is refused":                  {node: seen, published: runs, setting: "latest", lifecycle: waits(""), want: runs, held: "it is not a version", refused: "it is not a version"},
 		"a binary of another version keeps what was told":   {node: swapped, published: "v1.34.1+k3s1", lifecycle: waits(""), want: "v1.34.1+k3s1"},
 		"a Node of a former boot keeps what was told":       {node: unseen, published: runs, lifecycle: waits(""), want: runs},
+		"after a cluster a device keeps what it has":        {node: left, published: runs, lifecycle: waits(""), want: "v1.33.6+k3s1"},
+		"unless a change is under way":                      {node: left, published: runs, lifecycle: waits(next), want: next},
+		"a member in a new boot keeps what was told":        {node: node{known: true, binary: "v1.33.6+k3s1"}, published: runs, lifecycle: waits(""), want: runs},
 		"what runs is told first":                           {node: seen, want: runs},
 		"while a change may be under way nothing is pinned": {node: seen, published: next, want: next},
 		"where nothing is known nothing is passed on":       {node: unseen, setting: next, lifecycle: waits(""), want: "", held: "It is not its turn."},
@@ -70,7 +73,7 @@ func TestNothingIsSaidBeforeItIsKnownWhetherTheDeviceIsAMember(t *testing.T) {
 }
 
 func TestTheTimeOfAHeldVersionIsThatOfItsBeginning(t *testing.T) {
-	f := facts{now: now, heard: true, settings: settings("v1.35.0+k3s1", "", ""), node: node{known: true, running: runs, onDisk: true}}
+	f := facts{now: now, heard: true, settings: settings("v1.35.0+k3s1", "", ""), node: node{known: true, running: runs, binary: runs}}
 	f.status = *decide(f).status
 	f.now = now.Add(time.Hour)
 	if got := decide(f).status.Since; !got.Equal(now) {
@@ -83,15 +86,19 @@ func TestTheTimeOfAHeldVersionIsThatOfItsBeginning(t *testing.T) {
 }
 
 func TestTheVersionIsToldBeforeZedagentHasSpoken(t *testing.T) {
-	a := decide(facts{now: now, published: kube("", true), node: node{known: true, running: runs, onDisk: true}})
+	a := decide(facts{now: now, published: kube("", true), node: node{known: true, running: runs, binary: runs}})
 	if a.publish == nil || *a.publish != kube(runs, true) {
 		t.Errorf("%+v is published", a.publish)
 	}
 }
 
-// k3s is the binary on disk, with its version where the linker may put it.
+// k3s is the binary on disk.
 func (s *story) k3s(version string) {
-	if err := os.WriteFile(filepath.Join(s.disk, "k3s"), []byte("\x7fELF v1.2 "+version+"\x00v1.30.0-k3s1"), 0o755); err != nil {
+	path := filepath.Join(s.disk, "k3s/bin/k3s")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho k3s version "+version+"\n"), 0o755); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -173,64 +180,41 @@ func TestTheBinaryIsLookedIntoBeforeK3sHasStarted(t *testing.T) {
 		}
 		s.k3s("v1.34.3+k3s1")
 		s.later()
-		if got, _ := s.status.Get(types.Global); got.Binary != "" {
+		if got, _ := s.status.Get(types.Global); got.Binary != "v1.34.3+k3s1" {
 			s.Errorf("%+v is told", got)
 		}
 	})
 }
 
-func TestTheVersionInABinary(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "k3s")
-	pad := func(n int) string { return strings.Repeat("\x00", n) }
-	for name, row := range map[string]struct {
-		content string
-		want    bool
-	}{
-		"it is there":                    {"x " + runs + "\x00 y", true},
-		"at the very end":                {"x " + runs, true},
-		"across two reads":               {pad(1<<20-3) + runs + pad(9), true},
-		"at the end of a read":           {pad(1<<20+len(runs)-len(runs)) + runs + "\x00", true},
-		"another one begins like it":     {runs + "2", false},
-		"across two reads, begins so":    {pad(1<<20) + runs + "2" + pad(9), false},
-		"the same with a hyphen is none": {"v1.34.2-k3s1", false},
-		"an empty file":                  {"", false},
-	} {
-		if err := os.WriteFile(path, []byte(row.content), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := contains(t.Context(), path, runs); got != row.want || err != nil {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := contains(ctx, path, runs); err == nil {
-		t.Error("a look that was cut short is believed")
-	}
+func TestADeviceThatLeftItsClusterStartsWithTheK3sThatItHadBefore(t *testing.T) {
+	tell(t, func(s *story) {
+		_ = s.kube.Publish(types.Global, kube("v1.35.0+k3s1", false)) // of the cluster
+		_ = s.member.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeft})
+		_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{})
+		s.k3s(runs)
+		s.start()
+		s.later()
+		s.expectKube(kube(runs, false))
+	})
 }
 
-func TestTheBinaryIsFoundThroughItsProcess(t *testing.T) {
-	dir := t.TempDir()
-	c := &Component{Binary: filepath.Join(dir, "none"), PID: filepath.Join(dir, "k3s.pid"), Proc: filepath.Join(dir, "proc")}
-	if got := c.find(runs); got.path != "" {
-		t.Errorf("found %q where nothing is", got.path)
-	}
-	want := filepath.Join(dir, "proc/77/root/var/lib/k3s/bin/k3s")
-	if err := os.MkdirAll(filepath.Dir(want), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for path, text := range map[string]string{want: "x", c.PID: " 77\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+func TestABinaryThatDoesNotSayItsVersionChangesNothing(t *testing.T) {
+	tell(t, func(s *story) {
+		_ = s.kube.Publish(types.Global, kube("v1.34.1+k3s1", false))
+		s.k3s("latest")
+		s.node(runs, boot)
+		s.joins()
+		_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{})
+		s.start()
+		time.Sleep(10 * period)
+		s.settle()
+		s.expectKube(kube("v1.34.1+k3s1", false))
+		if n := s.logged("the version of the k3s binary is unknown"); n != 1 {
+			s.Errorf("%d lines say that it is unknown", n)
 		}
-	}
-	if got := c.find(runs); got.path != want {
-		t.Errorf("found %q", got.path)
-	}
-	if err := os.WriteFile(c.PID, []byte("../../etc"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.find(runs); got.path != "" {
-		t.Errorf("found %q by a process that is none", got.path)
-	}
+		s.k3s(runs)
+		time.Sleep(2 * lookFor)
+		s.settle()
+		s.expectKube(kube(runs, false))
+	})
 }

@@ -14,6 +14,8 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
 
+	"github.com/zedkube/zedkube/pkg/base/k3sbinary"
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
 	"github.com/zedkube/zedkube/pkg/base/keptfile"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pubsub"
@@ -68,7 +70,7 @@ func (s *story) start() {
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Operations: s, Settings: &s.settings, OverrideFile: s.file, KubeConfig: &s.kube,
 		Lifecycle: &s.lifecycle, Membership: &s.member, Info: &s.info, Nodes: &s.nodes, BootID: boot, Status: &s.status, Override: &s.override,
-		Binary: filepath.Join(s.disk, "k3s"), PID: filepath.Join(s.disk, "k3s.pid"), Proc: filepath.Join(s.disk, "proc"),
+		Files: k3sbinary.Files{VarLib: s.disk, K3s: k3sprocess.K3s{PID: filepath.Join(s.disk, "k3s.pid"), Proc: filepath.Join(s.disk, "proc")}},
 	}
 	c.file.Work = s.work
 	go func() { defer close(done); c.Run(ctx) }()

@@ -85,8 +85,8 @@ type Component struct {
 	Operations       types.OperationLog
 
 	Consent     Consent // where the setting k3s.consent says nothing
-	HoldFile    string // DefaultHoldFile, below the root
-	JournalFile string // of Journal
+	HoldFile    string  // DefaultHoldFile, below the root
+	JournalFile string  // of Journal
 	BootID      string
 	Uptime      func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
