@@ -1,6 +1,9 @@
 package types
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // WorkloadsRequest is an operator's wish that the workloads of the cluster be disabled, or
 // enabled again, under key "global" (docs/wire.md, "WorkloadsRequest").
@@ -72,8 +75,14 @@ func (s RunState) Halted() bool {
 	return s.Strategy == StrategyHalted || s.Strategy == "" && (s.Running == nil || !*s.Running)
 }
 
-// StrategyHalted is KubeVirt's runStrategy of a VirtualMachine that is not to run.
-const StrategyHalted = "Halted"
+// KubeVirt's run strategies, as far as they matter here.
+const (
+	StrategyAlways         = "Always"
+	StrategyHalted         = "Halted"
+	StrategyManual         = "Manual"         // started and stopped by hand alone
+	StrategyRerunOnFailure = "RerunOnFailure" // not after it has ended well
+	StrategyOnce           = "Once"
+)
 
 // FormerRun is what a VirtualMachine was before it was disabled, as FormerScale of a set.
 type FormerRun struct {
@@ -91,8 +100,15 @@ type VirtualMachine struct {
 	Deleted   bool
 	Run       RunState
 	Created   bool // it has an instance
+	Stopped   bool // KubeVirt says that nothing of it runs, nor is to start
 	Claims    []string
 	Former    *FormerRun // nil while it is not disabled
+}
+
+// Idle reports that nothing runs, and nothing will by itself: what was ended by hand, or is
+// done, would start if its run strategy were written again.
+func (m VirtualMachine) Idle() bool {
+	return m.Run.Halted() || m.Stopped && slices.Contains([]string{StrategyManual, StrategyRerunOnFailure, StrategyOnce}, m.Run.Strategy)
 }
 
 // Key is the machine's key in a table: namespace/name.

@@ -126,6 +126,7 @@ func MachineOf(m *kubevirtv1.VirtualMachine) types.VirtualMachine {
 	row := types.VirtualMachine{
 		Namespace: m.Namespace, Name: m.Name, UID: string(m.UID), Version: m.ResourceVersion, Deleted: m.DeletionTimestamp != nil,
 		Run: types.RunState{Running: m.Spec.Running, Strategy: string(ptr.Deref(m.Spec.RunStrategy, ""))}, Created: m.Status.Created,
+		Stopped: m.Status.PrintableStatus == kubevirtv1.VirtualMachineStatusStopped,
 	}
 	if m.Spec.Template != nil {
 		for _, v := range m.Spec.Template.Spec.Volumes {

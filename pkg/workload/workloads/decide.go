@@ -182,7 +182,7 @@ func (f facts) disable(a *action) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.machines)) {
 		m := f.machines[key]
-		if m.Deleted || m.Former == nil && m.Run.Halted() {
+		if m.Deleted || m.Former == nil && m.Idle() {
 			continue
 		}
 		add(claims, m.Namespace, m.Claims)
@@ -293,8 +293,17 @@ func (f facts) enable(a *action) {
 		if m.Former == nil || m.Deleted {
 			continue
 		}
-		if why := f.unusable(a, m.Namespace, m.Claims); why != "" {
+		// KubeVirt starts none that got RerunOnFailure while it was stopping, and none with Manual, which
+		// is given to it once it runs.
+		byHand := m.Former.Strategy == types.StrategyManual
+		if why := f.unusable(a, m.Namespace, m.Claims); m.Run.Halted() && m.Created {
+			a.waits("VirtualMachine %s still stops.", key)
+		} else if why != "" {
 			a.waits("VirtualMachine %s waits: %s.", key, why)
+		} else if byHand && !m.Created && m.Run.Strategy != types.StrategyAlways {
+			a.change(change{machine: &m, run: types.RunState{Strategy: types.StrategyAlways}, former: m.Former}, "VirtualMachine %s is to run again.", key)
+		} else if byHand && !m.Created {
+			a.waits("VirtualMachine %s is starting.", key)
 		} else {
 			a.change(change{machine: &m, run: m.Former.RunState}, "VirtualMachine %s is to run again.", key)
 		}

@@ -36,7 +36,7 @@ func TestWorkloadsAreDisabledInOrderAndEnabledAsTheyWere(t *testing.T) {
 		if s := w.says("n3"); s.By != "n2" || s.Reason != "new switch" || s.Since.IsZero() {
 			t.Errorf("n3 says %+v", s)
 		}
-		order := []string{"disable", "cordon n1", "cordon n2", "cordon n3", "scale web to 0", "scale vm to 0", "run by-hand Halted", "run till Halted"}
+		order := []string{"disable", "cordon n1", "cordon n2", "cordon n3", "scale web to 0", "scale vm to 0", "run by-hand-runs Halted"}
 		if d := cmp.Diff(order, w.writes[:len(order)]); d != "" {
 			t.Error("want -, got +\n" + d)
 		}
@@ -45,7 +45,10 @@ func TestWorkloadsAreDisabledInOrderAndEnabledAsTheyWere(t *testing.T) {
 			"VirtualMachineInstanceReplicaSet/vm set-1 wanted 0 paused true former &{UID:set-1 Replicas:1 Paused:false}",
 			"ReplicaSet/helm set-5 wanted 2 paused false former <nil>", // its Deployment would undo it
 			"ReplicaSet/none set-7 wanted 0 paused false former <nil>",
-			`shop/off machine-11 "Halted" unset former <nil>`,
+			`shop/off "Halted" unset created false former <nil>`,
+			`shop/by-hand "Manual" unset created false former <nil>`,
+			`shop/ended "RerunOnFailure" unset created false former <nil>`,
+			`shop/done "Once" unset created true former <nil>`,
 		} {
 			if !strings.Contains(now, want) {
 				t.Errorf("there is no %q in\n%s", want, now)

@@ -93,7 +93,10 @@ func play(t *testing.T, do func(w *world)) {
 			yes := true
 			w.addMachine(types.VirtualMachine{Namespace: "shop", Name: "till", Run: types.RunState{Running: &yes}, Created: true})
 			w.addMachine(types.VirtualMachine{Namespace: "shop", Name: "off", Run: types.RunState{Strategy: types.StrategyHalted}})
-			w.addMachine(types.VirtualMachine{Namespace: "shop", Name: "by-hand", Run: types.RunState{Strategy: "Manual"}})
+			for name, run := range map[string]string{"by-hand": types.StrategyManual, "ended": types.StrategyRerunOnFailure, "done": types.StrategyOnce} {
+				w.addMachine(types.VirtualMachine{Namespace: "shop", Name: name, Run: types.RunState{Strategy: run}, Stopped: true, Created: name == "done"})
+				w.addMachine(types.VirtualMachine{Namespace: "shop", Name: name + "-runs", Run: types.RunState{Strategy: run}, Created: true})
+			}
 		})
 		w.volume("n2")
 		do(w)
@@ -258,11 +261,32 @@ func (w *world) RunMachine(ctx context.Context, m types.VirtualMachine, to types
 			err = types.ErrConflict
 			return
 		}
-		now.Run, now.Former, now.Version = to, former, w.next()
-		now.Created = !to.Halted() && to.Strategy != "Manual"
-		_ = w.machines.Publish(m.Key(), now)
+		now.Run, now.Former = to, former
+		w.run(now, false)
 	})
 	return err
+}
+
+// run does what KubeVirt makes of a run strategy: an instance takes a while to stop, and some
+// strategies start none after that.
+func (w *world) run(m types.VirtualMachine, ended bool) {
+	always := m.Run.Strategy == types.StrategyAlways || m.Run.Running != nil && *m.Run.Running
+	m.Version = w.next()
+	switch {
+	case m.Run.Halted() && m.Created && !ended:
+		time.AfterFunc(w.Grace, func() {
+			w.Change(func() {
+				if now, ok := w.machines.Get(m.Key()); ok && now.UID == m.UID {
+					now.Created = false
+					w.run(now, true)
+				}
+			})
+		})
+	case always, m.Run.Strategy == types.StrategyOnce, m.Run.Strategy == types.StrategyRerunOnFailure && !ended:
+		m.Created = true
+	}
+	m.Stopped = !m.Created
+	_ = w.machines.Publish(m.Key(), m)
 }
 
 // start starts the agents of these nodes, all of them for none.
@@ -331,7 +355,7 @@ func (w *world) snapshot() string {
 		if m.Run.Running != nil {
 			running = fmt.Sprint(*m.Run.Running)
 		}
-		lines = append(lines, fmt.Sprintf("%s %s %q %s former %v", key, m.UID, m.Run.Strategy, running, m.Former))
+		lines = append(lines, fmt.Sprintf("%s %q %s created %v former %v", key, m.Run.Strategy, running, m.Created, m.Former))
 	}
 	for key, n := range w.nodes.All() {
 		lines = append(lines, fmt.Sprintf("%s unschedulable %v %s", key, n.Unschedulable, n.Cordoner()))
