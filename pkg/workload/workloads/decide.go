@@ -17,8 +17,8 @@ const (
 	// fresh is how long a look at the volumes counts, and between two looks.
 	fresh = 10 * time.Second
 	// askedFor is how long a request stands: one that could not be carried out for longer
-	// would come as a surprise.
-	askedFor = 15 * time.Minute
+	// would come as a surprise, after the same was asked for and taken back on another node.
+	askedFor = 5 * time.Minute
 	// mostWaits bounds what is published.
 	mostWaits = 20
 	// longestText bounds what the API server says in one of them.
@@ -109,6 +109,8 @@ func decide(f facts) action {
 	if asked {
 		a.waits("The request of %s has not been carried out yet.", f.request.RequestedAt.UTC().Format(time.RFC3339))
 		a.soon(max(f.rest-f.uptime, 0))
+	} else if at := f.request.RequestedAt; !at.IsZero() && !at.Equal(a.status.Heard) {
+		a.waits("The request of %s was not carried out in time, and is void.", at.UTC().Format(time.RFC3339))
 	}
 	return a
 }

@@ -202,7 +202,7 @@ func TestWhileTheClusterDoesNotAnswerTheLastPhaseStays(t *testing.T) {
 		w.pass(askedFor + time.Minute)
 		w.SetFault(kubetest.None)
 		w.pass(time.Minute)
-		w.is("n1", types.WorkloadsDisabled, "") // the request is too old by now
+		w.is("n1", types.WorkloadsDisabled, "was not carried out in time, and is void") // the request is too old by now
 		if len(w.writes) > writes {
 			t.Errorf("%v was written", w.writes[writes:])
 		}
