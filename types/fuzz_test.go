@@ -89,6 +89,8 @@ func FuzzENClusterAppStatus(f *testing.F)      { fuzzDecoder[ENClusterAppStatus]
 func FuzzK3sCertificates(f *testing.F)         { fuzzDecoder[K3sCertificates](f) }
 func FuzzK3sOverrideStatus(f *testing.F)       { fuzzDecoder[K3sOverrideStatus](f) }
 func FuzzK3sReleaseRequest(f *testing.F)       { fuzzDecoder[K3sReleaseRequest](f) }
+func FuzzK3sRetryRequest(f *testing.F)         { fuzzDecoder[K3sRetryRequest](f) }
+func FuzzK3sRollbackRequest(f *testing.F)      { fuzzDecoder[K3sRollbackRequest](f) }
 func FuzzKubeLifecycle(f *testing.F)           { fuzzDecoder[KubeLifecycle](f) }
 func FuzzKubeLifecycleJournal(f *testing.F)    { fuzzDecoder[KubeLifecycleJournal](f) }
 func FuzzK3sVersionStatus(f *testing.F)        { fuzzDecoder[K3sVersionStatus](f) }

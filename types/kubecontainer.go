@@ -152,6 +152,23 @@ type K3sReleaseRequest struct {
 	Without     []string // preconditions of KubeLifecycle that may lack
 }
 
+// K3sRetryRequest is an operator's wish that a version to which this node could not change
+// no longer counts as failed, under key "global" of zedkube-cli. It counts for that failure only.
+type K3sRetryRequest struct {
+	RequestedAt time.Time
+	Version     string    // Failed.To of KubeLifecycle
+	FailedAt    time.Time // Failed.At of that
+}
+
+// K3sRollbackRequest is an operator's wish that this node return from a version of k3s, under
+// key "global" of zedkube-cli. One that was there before a change began does not count for it.
+type K3sRollbackRequest struct {
+	RequestedAt time.Time
+	RequestedBy string
+	Version     string // To of KubeLifecycle
+	LoseChanges bool   // what was written to the datastore since may be lost
+}
+
 // K3sVersion is a version as k3s writes it: v1.34.2+k3s1, v1.35.0-rc1+k3s1.
 type K3sVersion struct {
 	Major, Minor, Patch int

@@ -83,7 +83,15 @@ type KubeLifecycle struct {
 	Commit        string     // a sentence where this node's change cannot be taken back; "" where it can
 	Nodes         []KubeLifecycleNode
 	Preconditions []KubeLifecyclePrecondition
-	Failed        K3sFailure `json:",omitzero"`
+	Failed        K3sFailure  `json:",omitzero"`
+	Rollback      K3sRollback `json:",omitzero"` // of a change that is under way
+}
+
+// K3sRollback is what an operator's request to return from To would do.
+type K3sRollback struct {
+	To    string // the version of before; "" where there is nothing to take back
+	Lacks string // a sentence: why it is not possible; "" where it is
+	Loses string // a sentence: what would be lost; "" for nothing
 }
 
 // KubeLifecycleNode is a node of the cluster, in the order in which they change.
@@ -132,6 +140,7 @@ type KubeLifecycleJournal struct {
 	Pods      []string       // of applications that ran here before
 	Volumes   map[string]int // healthy replicas, before, of each volume with a replica here
 	Failed    K3sFailure
+	Rollback  time.Time // RequestedAt of the request that was there when the step began, which does not count
 }
 
 // K3sStamp is what zedkube says on its own Node of k3s (docs/wire.md, "Nodes").

@@ -55,6 +55,8 @@ var topics = []topic{
 	{value: &K3sVersionStatus{}},
 	{value: &K3sOverrideStatus{}},
 	{value: &K3sReleaseRequest{}},
+	{value: &K3sRetryRequest{}},
+	{value: &K3sRollbackRequest{}},
 	{value: &KubeLifecycle{}},
 	{value: &KubeLifecycleJournal{}},
 	{value: &WorkloadsRequest{}},

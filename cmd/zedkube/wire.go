@@ -92,6 +92,8 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	leaveRequest := pubsub.NewSubscription[types.ClusterLeaveRequest](bus, device.CommandAgent)
 	detach := pubsub.NewSubscription[types.AppDetachRequest](bus, device.CommandAgent)
 	k3sRelease := pubsub.NewSubscription[types.K3sReleaseRequest](bus, device.CommandAgent)
+	k3sRetry := pubsub.NewSubscription[types.K3sRetryRequest](bus, device.CommandAgent)
+	k3sRollback := pubsub.NewSubscription[types.K3sRollbackRequest](bus, device.CommandAgent)
 	workloadsRequest := pubsub.NewSubscription[types.WorkloadsRequest](bus, device.CommandAgent)
 	pageLooks := &pubsub.Table[types.MetricsLook]{} // in memory: the page is served by this process
 	looks := pubsub.Joined[types.MetricsLook]{Source: pubsub.NewSubscription[types.MetricsLook](bus, device.CommandAgent), Here: pageLooks, Name: "page.Looks"}
@@ -287,7 +289,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"k3supdate": &k3supdate.Component{
 			Log: as("k3supdate"), Pulse: pulses["k3supdate"],
-			Version: k3sVersion, Settings: settings, Release: k3sRelease, Info: info, Cluster: clusterStatus, Membership: memberOf,
+			Version: k3sVersion, Settings: settings, Release: k3sRelease, Retry: k3sRetry, Rollback: k3sRollback, Info: info, Cluster: clusterStatus, Membership: memberOf,
 			Nodes: kube.Nodes, AppPods: kube.AppPods, Leases: kube.Leases, API: kube.API,
 			DeviceOp: deviceOp, Update: update, Operator: drainRequest, Drain: drainProgress, Parts: updateStatus, Conditions: nodeConditions,
 			Kube: kube, K3s: k3s, Operations: record, Consent: p.Consent, HoldFile: p.In(k3supdate.DefaultHoldFile),

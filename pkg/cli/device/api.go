@@ -135,6 +135,8 @@ func OperatorTopics() []operator.Topic {
 		operator.TopicOf[types.ClusterLeaveRequest](),
 		operator.TopicOf[types.AppDetachRequest](),
 		operator.TopicOf[types.K3sReleaseRequest](),
+		operator.TopicOf[types.K3sRetryRequest](),
+		operator.TopicOf[types.K3sRollbackRequest](),
 		operator.TopicOf[types.WorkloadsRequest](),
 		operator.Renewed(operator.TopicOf[types.MetricsLook]()),
 	}

@@ -44,6 +44,8 @@ type facts struct {
 	hold          string // what the hold file says, with who it is of
 	consent       Consent
 	release       types.K3sReleaseRequest
+	retry         types.K3sRetryRequest
+	rollback      types.K3sRollbackRequest
 	requestsKnown bool // zedagent's and baseosmgr's
 	deviceDrain   bool // one of them asks for a drain
 	operatorDrain bool
@@ -103,8 +105,8 @@ func (f facts) from() string {
 // decide says to which version k3s changes here, and when.
 func decide(f facts) action {
 	a := action{status: types.KubeLifecycle{Phase: types.LifecycleIdle, Wanted: f.version.Wanted, Failed: f.journal.Failed}, journal: f.journal}
-	if f.journal.Failed.To != "" && f.heard && f.journal.Failed.To != f.version.Wanted && f.journal.Step == types.K3sStepNone {
-		a.journal.Failed, a.status.Failed = types.K3sFailure{}, types.K3sFailure{} // the setting has changed
+	if f.journal.Failed.To != "" && (f.heard && f.journal.Failed.To != f.version.Wanted || f.retried()) && f.journal.Step == types.K3sStepNone {
+		a.journal.Failed, a.status.Failed = types.K3sFailure{}, types.K3sFailure{} // the setting has changed, or an operator says so
 		f.journal.Failed = a.journal.Failed
 	}
 	if f.checked != nil && f.uptime >= f.checked.at+checkedFor {
@@ -203,7 +205,7 @@ func (f facts) changes(a *action) {
 	default:
 		a.journal = types.KubeLifecycleJournal{
 			Step: types.K3sStepChange, From: s.From, To: s.To, Kind: s.Kind, BootID: f.boot, Began: f.uptime, Commit: s.Commit,
-			Pods: f.runningPods(), Volumes: replicas(f.checked.storage, f.own.Name),
+			Pods: f.runningPods(), Volumes: replicas(f.checked.storage, f.own.Name), Rollback: f.rollback.RequestedAt,
 		}
 		s.Phase, s.Released = types.LifecycleChanges, s.To
 		s.Reason = fmt.Sprintf("k3s changes from %s to %s.", s.From, s.To)
@@ -241,6 +243,7 @@ func (f facts) goesOn(a *action) {
 	if f.checked != nil && f.checked.at <= j.Began {
 		f.checked = nil // of before k3s was stopped
 	}
+	f.journal = *j
 	a.again = again
 	lacks, long := f.unverified(target), patchFor
 	if j.Kind == types.K3sMinor {
@@ -264,6 +267,9 @@ func (f facts) goesOn(a *action) {
 		s.Phase, s.Released, s.Commit = types.LifecycleReturns, j.From, ""
 		s.Reason = fmt.Sprintf("k3s stays at %s: the change to %s is withdrawn, and has not begun to run.", j.From, j.To)
 		return
+	case f.rollsBack():
+		f.returns(a)
+		return
 	case f.uptime < j.Began+long, !f.known && f.agent < seenAfter:
 		s.Reason += lacks + "."
 	case j.Step == types.K3sStepChange && !j.Ran && f.own.KubeletVersion != j.To && j.Commit == "" && commits(f.own, f.nodes, j.To) == "":
@@ -275,6 +281,7 @@ func (f facts) goesOn(a *action) {
 		s.Phase = types.LifecycleStuck
 		s.Reason += lacks + ". An operator must investigate; the drain lock is kept until that has ended. " + j.Commit
 	}
+	s.Rollback = f.canRollBack()
 	switch {
 	case f.known && f.own.KubeletVersion != target && !f.version.OnDisk && !j.Restarted && f.process.PID != 0 && f.process.Start < j.Began && f.uptime >= j.Began+restartAfter:
 		j.Restarted, a.call = true, restart
@@ -283,12 +290,16 @@ func (f facts) goesOn(a *action) {
 	}
 }
 
-// withdrawn reports whether an operator takes back a change whose version has never been on
-// this disk. No data is of that version then, so that the last server may return as well.
+// withdrawn reports whether an operator takes back a change that has not begun to run.
 func (f facts) withdrawn() bool {
+	return f.untouched() && (f.version.Wanted == f.journal.From || f.hold != "")
+}
+
+// untouched reports whether the version of the change has never been on this disk. No data is
+// of that version then, so that the last server may return as well.
+func (f facts) untouched() bool {
 	j, v := f.journal, f.version
-	untouched := j.Step == types.K3sStepChange && !j.Ran && v.Binary == j.From && (v.Running == "" || v.Running == j.From)
-	return untouched && f.heard && (v.Wanted == j.From || f.hold != "")
+	return j.Step == types.K3sStepChange && !j.Ran && f.heard && v.Binary == j.From && (v.Running == "" || v.Running == j.From)
 }
 
 // unverified says what shows that the node does not run the version well, "" for nothing.

@@ -2,7 +2,7 @@
 // turn: one node of the cluster after the other, under the drain lock (docs/wire.md,
 // "KubeLifecycle").
 //
-//	reads:  K3sVersionStatus, settings, nodes, the drain lock, whatever makes this node go down, KubeNodeConditions, the hold file, an operator's release
+//	reads:  K3sVersionStatus, settings, nodes, the drain lock, whatever makes this node go down, KubeNodeConditions, the hold file, an operator's release, retry and rollback
 //	writes: KubeLifecycle, KubeLifecycleJournal
 //	acts:   takes and frees the drain lock, stamps the own Node, restarts k3s where its binary is another one already
 package k3supdate
@@ -68,6 +68,8 @@ type Component struct {
 	Version          pubsub.Reader[types.K3sVersionStatus]
 	Settings         pubsub.Reader[types.ConfigItemValueMap]
 	Release          pubsub.Reader[types.K3sReleaseRequest]
+	Retry            pubsub.Reader[types.K3sRetryRequest]
+	Rollback         pubsub.Reader[types.K3sRollbackRequest]
 	Info             pubsub.Reader[types.EdgeNodeInfo]
 	Cluster          pubsub.Reader[types.EdgeNodeClusterStatus]
 	Membership       pubsub.Reader[types.ClusterMembership]
@@ -121,7 +123,7 @@ type result struct {
 func (c *Component) Run(ctx context.Context) {
 	defer c.stamping.End()
 	defer c.calling.End()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Version, c.Settings, c.Release, c.Info, c.Cluster, c.Membership, c.Nodes, &c.pods,
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Version, c.Settings, c.Release, c.Retry, c.Rollback, c.Info, c.Cluster, c.Membership, c.Nodes, &c.pods,
 		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, &c.calling, &c.stamping)
 }
 
@@ -186,6 +188,8 @@ func (c *Component) look() facts {
 	f.published, _ = c.Lifecycle.Get(types.Global)
 	f.version, f.heard = c.Version.Get(types.Global)
 	f.release, _ = c.Release.Get(types.Global)
+	f.retry, _ = c.Retry.Get(types.Global)
+	f.rollback, _ = c.Rollback.Get(types.Global)
 	settings, _ := c.Settings.Get(types.Global)
 	f.consent = cmp.Or(Consent(settings.GlobalSettings[types.SettingK3sConsent].StrValue), c.Consent)
 	f.hold = c.held()

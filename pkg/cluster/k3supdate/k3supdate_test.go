@@ -47,6 +47,8 @@ type agent struct {
 	version    pubsub.Table[types.K3sVersionStatus]
 	settings   pubsub.Table[types.ConfigItemValueMap]
 	release    pubsub.Table[types.K3sReleaseRequest]
+	retry      pubsub.Table[types.K3sRetryRequest]
+	rollback   pubsub.Table[types.K3sRollbackRequest]
 	info       pubsub.Table[types.EdgeNodeInfo]
 	status     pubsub.Table[types.EdgeNodeClusterStatus]
 	member     pubsub.Table[types.ClusterMembership]
@@ -106,7 +108,7 @@ func (a *agent) runs(version, wanted string) {
 func (a *agent) start() {
 	log, _ := logtest.NewNullLogger()
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Settings: &a.settings, Release: &a.release, Info: &a.info, Cluster: &a.status,
+		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Settings: &a.settings, Release: &a.release, Retry: &a.retry, Rollback: &a.rollback, Info: &a.info, Cluster: &a.status,
 		Membership: &a.member, Nodes: &a.nodes, AppPods: &a.site.pods, Leases: &a.leases, API: &a.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator,
 		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Operations: types.NoOperations{},
 		Consent: a.consent, HoldFile: a.hold, JournalFile: a.hold + ".journal", BootID: "boot", Uptime: func() time.Duration { return time.Since(a.booted) },

@@ -45,6 +45,8 @@ func known() map[string]reflect.Type {
 		types.K3sCertificates{},
 		types.K3sOverrideStatus{},
 		types.K3sReleaseRequest{},
+		types.K3sRetryRequest{},
+		types.K3sRollbackRequest{},
 		types.K3sVersionStatus{},
 		types.KnownNode{},
 		types.KubeClusterInfo{},

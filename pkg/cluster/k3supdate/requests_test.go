@@ -1,0 +1,95 @@
+package k3supdate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestAFailureNoLongerCountsOnceAnOperatorSaysSo(t *testing.T) {
+	at := time.Date(2026, 11, 1, 11, 0, 0, 0, time.UTC)
+	for name, row := range map[string]struct {
+		retry types.K3sRetryRequest
+		step  types.K3sStep
+		ended bool
+	}{
+		"nobody says so":           {types.K3sRetryRequest{}, "", false},
+		"of this failure":          {types.K3sRetryRequest{Version: patch, FailedAt: at}, "", true},
+		"of a failure before":      {types.K3sRetryRequest{Version: patch, FailedAt: at.Add(-time.Hour)}, "", false},
+		"of another version":       {types.K3sRetryRequest{Version: minor, FailedAt: at}, "", false},
+		"while the node is coming": {types.K3sRetryRequest{Version: patch, FailedAt: at}, types.K3sStepReturn, false},
+	} {
+		f := ready()
+		f.node(0, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: patch, Failed: patch} })
+		f.journal.Failed, f.retry = types.K3sFailure{To: patch, Why: "No.", At: at}, row.retry
+		if row.step != "" {
+			f.journal.Step, f.journal.From, f.journal.To = row.step, old, patch
+			f.version.Running = patch
+		}
+		a := decide(f)
+		if ended := a.journal.Failed.To == "" && a.status.Failed.To == "" && a.stamp != nil && a.stamp.Failed == ""; ended != row.ended {
+			t.Errorf("%s: %+v, stamp %+v", name, a.journal, a.stamp)
+		}
+		if lacks := strings.Join(lacking(a), " "); row.step == "" && row.ended == (lacks == "NotFailed") {
+			t.Errorf("%s: it waits for %q", name, lacks)
+		}
+	}
+}
+
+func TestAnOperatorTakesAChangeBackBeforeItsVersionRuns(t *testing.T) {
+	asked := time.Date(2026, 11, 1, 11, 0, 0, 0, time.UTC)
+	for name, row := range map[string]struct {
+		change  func(*facts)
+		returns bool
+	}{
+		"it has not come about":      {func(*facts) {}, true},
+		"nobody asks":                {func(f *facts) { f.rollback = types.K3sRollbackRequest{} }, false},
+		"asked before it began":      {func(f *facts) { f.journal.Rollback = asked }, false},
+		"asked of another version":   {func(f *facts) { f.rollback.Version = minor }, false},
+		"it ran":                     {func(f *facts) { f.journal.Ran = true }, false},
+		"it runs":                    {func(f *facts) { f.node(0, func(n *types.Node) { n.KubeletVersion = patch }) }, false},
+		"the last server, on disk":   {func(f *facts) { f.journal.Commit = "No way back." }, false},
+		"the last server, untouched": {func(f *facts) { f.journal.Commit, f.version.Binary = "No way back.", old }, true},
+		"all others have changed by now": {func(f *facts) {
+			f.node(1, func(n *types.Node) { n.KubeletVersion = patch })
+			f.node(2, func(n *types.Node) { n.KubeletVersion = patch })
+		}, false},
+		"nothing is seen yet":         {func(f *facts) { f.agent, f.known, f.own, f.nodes = 0, false, types.Node{}, nil }, false},
+		"nothing is seen for minutes": {func(f *facts) { f.agent, f.known, f.own, f.nodes = seenAfter, false, types.Node{}, nil }, true},
+	} {
+		f := changing()
+		f.version.Running, f.version.Binary = old, ""
+		f.node(0, func(n *types.Node) { n.KubeletVersion = old })
+		f.rollback = types.K3sRollbackRequest{RequestedAt: asked, Version: patch}
+		row.change(&f)
+		a := decide(f)
+		if returns := a.journal.Step == types.K3sStepReturn && a.status.Released == old && a.journal.Failed.To == patch && a.status.Phase == types.LifecycleReturns; returns != row.returns {
+			t.Errorf("%s: %+v, %+v", name, a.status, a.journal)
+		}
+		f.rollback = types.K3sRollbackRequest{}
+		asked := row.returns || name == "nobody asks" || strings.HasPrefix(name, "asked ")
+		if can := decide(f).status.Rollback; can.To != old || (can.Lacks == "") != asked {
+			t.Errorf("%s: it is said of a rollback: %+v", name, can)
+		}
+	}
+}
+
+func TestARequestOfBeforeAChangeDoesNotTakeItBack(t *testing.T) {
+	f := ready()
+	f.rollback = types.K3sRollbackRequest{RequestedAt: f.now, Version: patch}
+	f.lock.Holder, f.checked.lock = "n1", types.DrainLock{Holder: "n1", BootID: "boot", Task: types.TaskK3sChange}
+	a := decide(f)
+	if a.journal.Step != types.K3sStepChange || !a.journal.Rollback.Equal(f.now) {
+		t.Fatalf("%+v: %s", a.journal, a.status.Reason)
+	}
+	f.journal, f.uptime = a.journal, f.uptime+time.Second
+	if a = decide(f); a.journal.Step != types.K3sStepChange {
+		t.Errorf("it is taken back: %+v", a.journal)
+	}
+	f.rollback.RequestedAt = f.now.Add(time.Second)
+	if a = decide(f); a.journal.Step != types.K3sStepReturn {
+		t.Errorf("it goes on: %+v", a.status)
+	}
+}
