@@ -293,6 +293,7 @@ const (
 	SettingSnapshotCron    = "storage.longhorn.snapshot.cron"            // "" for no snapshots
 	SettingConfigInterval  = "timer.config.interval"                     // seconds
 	SettingK3sVersion      = "k3s.version"                               // "" for the kube container's own
+	SettingK3sSum          = "k3s.version.sha256"                        // of its binary; "" for the one in the release's list
 	SettingK3sConsent      = "k3s.consent"                               // commit, each or none
 	SettingK3sOverride     = "k3s.config.override"                       // base64 of a k3s configuration file
 	SettingDescheduleOn    = "kubernetes.vmi.deschedule.events"          // comma-separated; "boot"
@@ -303,7 +304,7 @@ const (
 // SettingKeys are the settings zedkube reads.
 var SettingKeys = []string{
 	SettingDrainTimeout, SettingDrainSkipAPI, SettingDrainAllNodes, SettingNodeDrainPolicy, SettingDiskReserved, SettingSnapshotCron,
-	SettingConfigInterval, SettingK3sVersion, SettingK3sConsent, SettingK3sOverride, SettingDescheduleOn, SettingDefaultLogLevel, SettingAgentLogLevel,
+	SettingConfigInterval, SettingK3sVersion, SettingK3sSum, SettingK3sConsent, SettingK3sOverride, SettingDescheduleOn, SettingDefaultLogLevel, SettingAgentLogLevel,
 }
 
 // Duration is the integer setting key in units, or def where it is missing,

@@ -28,7 +28,7 @@ func (f Files) Install(ctx context.Context, version, sum string) error {
 		err = fmt.Errorf("staged is %q", s.Version)
 	}
 	if err == nil {
-		err = checkSum(ctx, s.Path, sum)
+		err = s.checkSum(ctx, sum)
 	}
 	bin := filepath.Dir(s.Path)
 	part := filepath.Join(bin, partPrefix+"-old")
@@ -52,13 +52,18 @@ func (f Files) Install(ctx context.Context, version, sum string) error {
 	return nil
 }
 
-func checkSum(ctx context.Context, path, sum string) error {
-	file, err := safefile.Open(path)
+// Sum is its SHA-256 as it is on the disk now.
+func (s Staged) Sum(ctx context.Context) (string, error) {
+	file, err := safefile.Open(s.Path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer file.Close()
-	is, err := copySum(ctx, io.Discard, file)
+	return copySum(ctx, io.Discard, file)
+}
+
+func (s Staged) checkSum(ctx context.Context, sum string) error {
+	is, err := s.Sum(ctx)
 	if err == nil && is != sum {
 		err = fmt.Errorf("its SHA-256 is %s, not %s", is, sum)
 	}

@@ -54,6 +54,8 @@ type facts struct {
 	component     string // which component's update is in the way
 	conditions    []types.NodeStateCondition
 	evidence      evidence
+	prepared      prepared
+	sum           string             // SHA-256 that the setting asks for
 	process       k3sprocess.Process // zero where it is not known
 	kubeInit      bool               // it is supervised by kube-init
 	pods          map[string]bool    // of applications on this node, whether they run
@@ -90,6 +92,7 @@ type action struct {
 	status  types.KubeLifecycle
 	journal types.KubeLifecycleJournal
 	call    call
+	prepare preparation
 	stamp   *types.K3sStamp // to be written
 	again   time.Duration
 }
@@ -184,6 +187,7 @@ func (f facts) changes(a *action) {
 		if slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return p.Name == "NotFailed" }) {
 			s.Phase = types.LifecycleFailed
 		}
+		a.prepare = f.prepares(lacking)
 		if mine || f.lock.Holder == f.own.Name && !drains {
 			f.gives(a)
 		} else if onlyChecks && f.uptime >= f.triedAt+checkEvery {
@@ -366,6 +370,11 @@ func (f facts) writes(a *action) {
 		return
 	}
 	stamp := types.K3sStamp{Wanted: f.version.Wanted, Step: a.journal.Step, To: a.journal.To, Failed: a.journal.Failed.To, Joined: f.joined}
+	if e := f.evidence; e.etcdHas != "" {
+		stamp.Leader, stamp.Etcd = e.etcdLead, e.etcdHas
+	} else if f.own.K3s != nil && f.own.Etcd { // what was known last
+		stamp.Leader, stamp.Etcd = f.own.K3s.Leader, f.own.K3s.Etcd
+	}
 	if old := f.own.K3s; old == nil || *old != stamp {
 		a.stamp = &stamp
 	}

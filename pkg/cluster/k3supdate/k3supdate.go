@@ -2,9 +2,9 @@
 // turn: one node of the cluster after the other, under the drain lock (docs/wire.md,
 // "KubeLifecycle").
 //
-//	reads:  K3sVersionStatus, settings, nodes, the drain lock, whatever makes this node go down, KubeNodeConditions, the hold file, an operator's release, retry and rollback
+//	reads:  K3sVersionStatus, settings, nodes, the drain lock, whatever makes this node go down, KubeNodeConditions, the hold file, an operator's release, retry and rollback, the binaries and the etcd of k3s
 //	writes: KubeLifecycle, KubeLifecycleJournal
-//	acts:   takes and frees the drain lock, stamps the own Node, restarts k3s where its binary is another one already
+//	acts:   stages the binary of k3s, has a snapshot of etcd taken, takes and frees the drain lock, stamps the own Node, restarts k3s where its binary is another one already
 package k3supdate
 
 import (
@@ -49,6 +49,8 @@ type Kube interface {
 	DrainLock(ctx context.Context) (types.DrainLock, error)
 	SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error)
 	FreeDrainLock(ctx context.Context, lock types.DrainLock) error
+	// DeprecatedAPIs are those that the own API server was asked for.
+	DeprecatedAPIs(ctx context.Context) (types.DeprecatedAPIs, error)
 	// StampK3s replaces the stamp about k3s on the node.
 	StampK3s(ctx context.Context, node string, stamp types.K3sStamp) error
 }
@@ -84,6 +86,7 @@ type Component struct {
 	Conditions       pubsub.Reader[types.KubeNodeConditions]
 	Kube             Kube
 	K3s              K3s
+	Disk             Disk
 	Operations       types.OperationLog
 
 	Consent     Consent // where the setting k3s.consent says nothing
@@ -95,15 +98,19 @@ type Component struct {
 	Lifecycle pubsub.Writer[types.KubeLifecycle]
 	Journal   pubsub.Writer[types.KubeLifecycleJournal]
 
-	pods     pubsub.Pick[types.Pod]
-	calling  loop.Call[result]
-	stamping loop.Call[error]
-	stamped  time.Duration // uptime when that was last tried
-	began    time.Duration // uptime of the first step
-	checked  *checked
-	tried    time.Duration // uptime of the last call
-	looked   string
-	rounds   map[string]round // of the witnesses
+	pods      pubsub.Pick[types.Pod]
+	calling   loop.Call[result]
+	stamping  loop.Call[error]
+	looking   loop.Call[gathered]
+	preparing loop.Call[prepared]
+	gathered  gathered
+	prepared  prepared
+	stamped   time.Duration // uptime when that was last tried
+	began     time.Duration // uptime of the first step
+	checked   *checked
+	tried     time.Duration // uptime of the last call
+	looked    string
+	rounds    map[string]round // of the witnesses
 }
 
 // round is the last one of a witness, and when it was first seen.
@@ -114,17 +121,20 @@ type round struct {
 
 // result is what came of a call.
 type result struct {
-	call    call
-	checked *checked
-	err     error
+	call     call
+	checked  *checked
+	gathered *gathered
+	err      error
 }
 
 // Run steps until ctx is done and returns after the calls under way have ended.
 func (c *Component) Run(ctx context.Context) {
+	defer c.looking.Cancel() // a disk that hangs is left behind: it only reads
+	defer c.preparing.End()
 	defer c.stamping.End()
 	defer c.calling.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Version, c.Settings, c.Release, c.Retry, c.Rollback, c.Info, c.Cluster, c.Membership, c.Nodes, &c.pods,
-		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, &c.calling, &c.stamping)
+		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, &c.calling, &c.stamping, &c.looking, &c.preparing)
 }
 
 // Step looks, decides and acts once.
@@ -136,6 +146,13 @@ func (c *Component) Step(ctx context.Context) error {
 	}
 	if err, ok := c.stamping.Take(); ok {
 		errs = append(errs, err)
+	}
+	if g, ok := c.looking.Take(); ok {
+		c.gathered = g
+	}
+	if p, ok := c.preparing.Take(); ok {
+		c.prepared, c.gathered.at = p, 0 // it is looked at what came of it
+		errs = append(errs, p.err)
 	}
 	f := c.look()
 	a := decide(f)
@@ -156,6 +173,7 @@ func (c *Component) Step(ctx context.Context) error {
 	if a.call != noCall && !c.calling.Busy() {
 		c.calling.Begin(types.Because(ctx, types.SettingK3sVersion, a.status.Reason), callTimeout, func(ctx context.Context) result { return c.call(ctx, a.call, f) })
 	}
+	c.gathers(ctx, f, a)
 	if a.stamp != nil && !c.stamping.Busy() && (c.stamped == 0 || f.uptime >= c.stamped+again) {
 		c.stamped = f.uptime
 		c.stamping.Begin(ctx, stampTimeout, func(ctx context.Context) error { return c.Kube.StampK3s(ctx, f.own.Name, *a.stamp) })
@@ -163,9 +181,28 @@ func (c *Component) Step(ctx context.Context) error {
 	return errors.Join(append(errs, loop.Again(a.again))...)
 }
 
+// gathers begins a look at the device, where the last one is too old, and what is to be prepared.
+func (c *Component) gathers(ctx context.Context, f facts, a action) {
+	every, to := idleEvery, ""
+	if a.status.To != "" {
+		every, to = lookEvery, a.status.To
+	}
+	if g := c.gathered; !c.looking.Busy() && (g.at == 0 || g.to != to || f.uptime >= g.at+every) {
+		c.looking.Begin(ctx, lookFor, func(ctx context.Context) gathered { return c.gather(ctx, g.found, to) })
+	}
+	if last := c.prepared; a.prepare != noPreparation && !c.preparing.Busy() {
+		c.preparing.Begin(types.Because(ctx, types.SettingK3sVersion, a.status.Reason), prepareFor, func(ctx context.Context) prepared {
+			return c.prepare(ctx, a.prepare, to, f.sum, last)
+		})
+	}
+}
+
 // collect notes what a call has listed.
 func (c *Component) collect(r result) {
 	c.tried, c.checked = c.Uptime(), r.checked
+	if r.gathered != nil {
+		c.gathered = *r.gathered
+	}
 	if r.checked != nil && r.checked.lock.Task != types.TaskK3sChange {
 		c.looked = r.checked.lock.Version
 	}
@@ -218,7 +255,14 @@ func (c *Component) look() facts {
 	parts, _ := c.Parts.Get(types.Global)
 	f.component = component(parts)
 	conditions, _ := c.Conditions.Get(types.Global)
-	f.conditions = conditions.Conditions
+	f.conditions, f.prepared, f.sum = conditions.Conditions, c.prepared, settings.GlobalSettings[types.SettingK3sSum].StrValue
+	if g := c.gathered; g.at != 0 && f.uptime < g.at+lookCounts {
+		to := f.version.Wanted
+		if f.journal.Step != types.K3sStepNone {
+			to = f.journal.To
+		}
+		f.evidence = weigh(g, c.prepared, to, f.sum, conditions, f.now)
+	}
 	cluster, _ := c.Cluster.Get(types.Global)
 	f.joined = cluster.BootstrapNode || cluster.JoinServerIP != nil && cluster.JoinServerIP.String() == f.own.InternalIP
 	if f.journal.Step != types.K3sStepNone {

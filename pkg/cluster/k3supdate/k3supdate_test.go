@@ -15,6 +15,8 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
 
+	"github.com/zedkube/zedkube/pkg/base/k3sbinary"
+	"github.com/zedkube/zedkube/pkg/base/k3setcd"
 	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pubsub"
@@ -65,7 +67,44 @@ type agent struct {
 	broken     bool // its k3s does not come up with another version
 	stuck      bool // its kube container goes on with the k3s that it has
 	changing   bool
+	disk       disk
 	stop       func()
+}
+
+// disk is that of a device on which no k3s can be seen, unless found says something else.
+type disk struct {
+	found    Found
+	trouble  error // of what changes it
+	fetched  []time.Duration
+	saved    int
+	snapshot bool // k3s can take one
+	hangs    chan struct{}
+}
+
+func (d *disk) Look(context.Context, Found) Found {
+	if d.hangs != nil {
+		<-d.hangs
+	}
+	if d.found.Binary == "" {
+		return Found{None: k3sbinary.ErrNone}
+	}
+	return d.found
+}
+
+func (d *disk) Fetch(_ context.Context, version, _ string) error {
+	d.fetched = append(d.fetched, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)))
+	if d.trouble == nil {
+		d.found.Staged, d.found.Sum = k3sbinary.Staged{Version: version}, strings.Repeat("0", 64)
+	}
+	return d.trouble
+}
+
+func (d *disk) Save(context.Context) error {
+	if d.saved++; !d.snapshot {
+		return errors.New("k3s answers 503")
+	}
+	d.found.Snapshot = k3setcd.Snapshot{Name: "zedkube-1", At: time.Now()}
+	return nil
 }
 
 // requests is a topic of requests that has been received.
@@ -110,7 +149,7 @@ func (a *agent) start() {
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Settings: &a.settings, Release: &a.release, Retry: &a.retry, Rollback: &a.rollback, Info: &a.info, Cluster: &a.status,
 		Membership: &a.member, Nodes: &a.nodes, AppPods: &a.site.pods, Leases: &a.leases, API: &a.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator,
-		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Operations: types.NoOperations{},
+		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Disk: &a.disk, Operations: types.NoOperations{},
 		Consent: a.consent, HoldFile: a.hold, JournalFile: a.hold + ".journal", BootID: "boot", Uptime: func() time.Duration { return time.Since(a.booted) },
 		Lifecycle: &a.lifecycle, Journal: &a.journal,
 	}

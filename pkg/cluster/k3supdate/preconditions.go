@@ -9,22 +9,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// finding is what is known of something that only this node can look at.
-type finding struct {
-	known bool
-	lacks string // a part of a sentence; "" for nothing
-}
-
-// evidence is what only this node can look at. What is not known does not hold: an operator
-// looks at it and releases the change.
-type evidence struct {
-	binary     finding // of To, checked, on this disk, with space for it
-	snapshot   finding // of etcd, recent, read back
-	etcd       finding // members, alarms, size
-	components finding // that they work with To
-	removed    finding // APIs in use that To does not have
-}
-
 // preconditions are what a change waits for, in the order in which it is reported.
 func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondition {
 	var list []types.KubeLifecyclePrecondition
@@ -38,11 +22,14 @@ func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondi
 		list = append(list, p)
 	}
 	look := func(name string, found finding, unknown string) {
-		if !found.known {
+		switch {
+		case !found.known && found.why != "":
+			add(name, "it is not known "+unknown+": "+found.why, true)
+		case !found.known:
 			add(name, "it is not known "+unknown, true)
-			return
+		default: // an API that was asked for once is shown until k3s restarts
+			add(name, found.lacks, name == "RemovedAPIs")
 		}
-		add(name, found.lacks, false)
 	}
 	add("NotHeld", f.hold, false)
 	add("NotFailed", f.failed(), true)
