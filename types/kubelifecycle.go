@@ -122,6 +122,7 @@ type K3sStep string
 // The steps, each written before it takes effect.
 const (
 	K3sStepNone   K3sStep = ""
+	K3sStepSwap   K3sStep = "swap"   // the staged binary is put in its place; From is released
 	K3sStepChange K3sStep = "change" // To is released
 	K3sStepReturn K3sStep = "return" // From is
 )
@@ -135,6 +136,7 @@ type KubeLifecycleJournal struct {
 	BootID    string
 	Began     time.Duration  // of the step, since the boot BootID
 	Commit    string         // as in KubeLifecycle
+	Sum       string         // SHA-256 of the binary that was staged; "" where none was
 	Restarted bool           // k3s was restarted for it
 	Ran       bool           // the kubelet has reported To
 	Pods      []string       // of applications that ran here before

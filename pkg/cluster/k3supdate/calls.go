@@ -18,6 +18,12 @@ func (c *Component) call(ctx context.Context, what call, f facts) result {
 		r.err = c.K3s.Restart(ctx, f.process)
 		types.Did(ctx, c.Operations, "restart k3s", "node/"+f.own.Name, r.err)
 		return r
+	case install:
+		r.err = c.Disk.Install(ctx, f.journal.To, f.journal.Sum)
+		return c.acts(ctx, r, "install k3s", f.journal.To, f)
+	case restore:
+		r.err = c.Disk.Restore(ctx, f.journal.From)
+		return c.acts(ctx, r, "restore k3s", f.journal.From, f)
 	case free:
 		r.err = c.free(ctx, f.own.Name)
 		return r
@@ -78,4 +84,12 @@ func (c *Component) check(ctx context.Context, own string) (*checked, error) {
 		return nil, err
 	}
 	return &checked{at: c.Uptime(), lock: lock, nodes: nodes, storage: storage}, nil
+}
+
+// acts records what was done to the binary, and looks what has come of it.
+func (c *Component) acts(ctx context.Context, r result, did, version string, f facts) result {
+	types.Did(ctx, c.Operations, did, "version/"+version, r.err)
+	g := c.gather(ctx, f.found, f.journal.To)
+	r.gathered = &g
+	return r
 }

@@ -54,6 +54,7 @@ type facts struct {
 	component     string // which component's update is in the way
 	conditions    []types.NodeStateCondition
 	evidence      evidence
+	found         Found
 	prepared      prepared
 	sum           string             // SHA-256 that the setting asks for
 	process       k3sprocess.Process // zero where it is not known
@@ -62,11 +63,21 @@ type facts struct {
 	joined        bool               // others join the cluster at this node
 
 	checked   *checked // under or before the lock, a moment ago
+	busy      bool     // a call is under way
+	acted     acted
+	restarted time.Duration // uptime when this agent had k3s restarted
 	triedAt   time.Duration
 	looked    string // version of the drain lock that is not for a change of k3s
 	journal   types.KubeLifecycleJournal
 	unread    bool // there is a journal that cannot be read
 	published types.KubeLifecycle
+}
+
+// acted is the last call that changed the binary.
+type acted struct {
+	call call
+	at   time.Duration // uptime of its beginning
+	err  error
 }
 
 // checked is what was listed at once.
@@ -86,6 +97,8 @@ const (
 	take    // the drain lock, then check
 	free    // the drain lock
 	restart // k3s
+	install // the staged binary
+	restore // the former one
 )
 
 type action struct {
@@ -213,6 +226,9 @@ func (f facts) changes(a *action) {
 		}
 		s.Phase, s.Released = types.LifecycleChanges, s.To
 		s.Reason = fmt.Sprintf("k3s changes from %s to %s.", s.From, s.To)
+		if sum := f.evidence.staged; sum != "" {
+			a.journal.Step, a.journal.Sum, s.Released, a.again = types.K3sStepSwap, sum, s.From, soon
+		}
 	}
 }
 
@@ -236,7 +252,11 @@ func (f facts) goesOn(a *action) {
 	target := j.To
 	if j.Step == types.K3sStepReturn {
 		s.Phase, s.Reason = types.LifecycleReturns, fmt.Sprintf("k3s returns from %s to %s: ", j.To, j.From)
-		target, s.Released = j.From, j.From
+		target, s.Released = j.From, f.returned(*j)
+	}
+	if j.Step == types.K3sStepSwap {
+		f.swaps(a)
+		return
 	}
 	if j.BootID != f.boot {
 		j.BootID, j.Began = f.boot, 0
@@ -250,6 +270,10 @@ func (f facts) goesOn(a *action) {
 	f.journal = *j
 	a.again = again
 	lacks, long := f.unverified(target), patchFor
+	ill := lacks != ""
+	if !ill {
+		lacks = f.notBack()
+	}
 	if j.Kind == types.K3sMinor {
 		long = minorFor
 	}
@@ -267,31 +291,27 @@ func (f facts) goesOn(a *action) {
 		f.gives(a)
 		return
 	case f.withdrawn():
-		j.Step, j.Began, j.Commit = types.K3sStepReturn, f.uptime, ""
-		s.Phase, s.Released, s.Commit = types.LifecycleReturns, j.From, ""
-		s.Reason = fmt.Sprintf("k3s stays at %s: the change to %s is withdrawn, and has not begun to run.", j.From, j.To)
+		j.Commit, s.Commit = "", ""
+		f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s is withdrawn, and has not begun to run.", j.From, j.To))
 		return
 	case f.rollsBack():
 		f.returns(a)
 		return
 	case f.uptime < j.Began+long, !f.known && f.agent < seenAfter:
 		s.Reason += lacks + "."
-	case j.Step == types.K3sStepChange && !j.Ran && f.own.KubeletVersion != j.To && j.Commit == "" && commits(f.own, f.nodes, j.To) == "":
-		j.Step, j.Began = types.K3sStepReturn, f.uptime
+	case ill && j.Step == types.K3sStepChange && j.Commit == "" && f.canRollBack().Lacks == "":
 		j.Failed = types.K3sFailure{To: j.To, Why: fmt.Sprintf("k3s did not run %s within %s: %s.", j.To, long, lacks), At: f.now.UTC().Truncate(time.Second)}
-		s.Phase, s.Released, s.Failed, s.Reason = types.LifecycleReturns, j.From, j.Failed, j.Failed.Why
+		f.goesBack(a, j.Failed.Why)
 		return
 	default:
 		s.Phase = types.LifecycleStuck
 		s.Reason += lacks + ". An operator must investigate; the drain lock is kept until that has ended. " + j.Commit
+		if name := f.found.Snapshot.Name; name != "" {
+			s.Reason = strings.TrimSpace(s.Reason) + " The newest snapshot of etcd on this server is " + name + "."
+		}
 	}
 	s.Rollback = f.canRollBack()
-	switch {
-	case f.known && f.own.KubeletVersion != target && !f.version.OnDisk && !j.Restarted && f.process.PID != 0 && f.process.Start < j.Began && f.uptime >= j.Began+restartAfter:
-		j.Restarted, a.call = true, restart
-	case f.known && f.own.KubeletVersion == target && f.checked == nil && f.uptime >= f.triedAt+checkEvery:
-		a.call = check
-	}
+	f.acts(a, target)
 }
 
 // withdrawn reports whether an operator takes back a change that has not begun to run.
@@ -303,10 +323,10 @@ func (f facts) withdrawn() bool {
 // of that version then, so that the last server may return as well.
 func (f facts) untouched() bool {
 	j, v := f.journal, f.version
-	return j.Step == types.K3sStepChange && !j.Ran && f.heard && v.Binary == j.From && (v.Running == "" || v.Running == j.From)
+	return j.Step == types.K3sStepChange && !j.Ran && f.heard && f.evidence.disk != j.To && v.Binary == j.From && (v.Running == "" || v.Running == j.From)
 }
 
-// unverified says what shows that the node does not run the version well, "" for nothing.
+// unverified says what shows that k3s does not run the version well, "" for nothing.
 func (f facts) unverified(target string) string {
 	j := f.journal
 	i := -1
@@ -318,7 +338,7 @@ func (f facts) unverified(target string) string {
 		return "the API server does not answer"
 	case f.own.KubeletVersion != target || f.version.Running != target:
 		return "the kubelet reports " + f.own.KubeletVersion
-	case !f.version.OnDisk:
+	case !f.version.OnDisk, f.evidence.disk != "" && f.evidence.disk != target:
 		return "the k3s on disk is not " + target
 	case f.process.PID != 0 && f.uptime < f.process.Start+stableFor:
 		return fmt.Sprintf("k3s has run for less than %s", stableFor)
@@ -331,6 +351,13 @@ func (f facts) unverified(target string) string {
 	case f.checked.nodes[i].Ready != types.ConditionTrue:
 		return "this node is not Ready, or its kubelet does not renew its Lease"
 	}
+	return ""
+}
+
+// notBack says what ran here before and does not now, "" for nothing. Time, not the former
+// version, brings it back.
+func (f facts) notBack() string {
+	j := f.journal
 	for _, pod := range j.Pods {
 		if runs, there := f.pods[pod]; there && !runs {
 			return "pod " + pod + " ran before and does not run again"

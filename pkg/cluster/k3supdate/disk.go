@@ -127,3 +127,24 @@ func (d Device) Save(ctx context.Context) error {
 	_, err = k3setcd.Snapshots{Server: filepath.Join(base, k3setcd.DefaultServer), URL: d.URL}.Save(ctx)
 	return err
 }
+
+// Install puts the staged binary in its place and keeps the former one. The SQLite of a single
+// node, of which no snapshot is taken, is copied first.
+func (d Device) Install(ctx context.Context, version, sum string) error {
+	base, err := d.Files.Base()
+	if err != nil {
+		return err
+	}
+	server := filepath.Join(base, k3setcd.DefaultServer)
+	if _, err := os.Lstat(filepath.Join(server, "db/state.db")); err == nil && !k3setcd.Exists(server) {
+		if _, err := k3setcd.CopySQLite(ctx, server, time.Now()); err != nil {
+			return err
+		}
+	}
+	return d.Files.Install(ctx, version, sum)
+}
+
+// Restore puts the former binary back.
+func (d Device) Restore(ctx context.Context, version string) error {
+	return d.Files.Restore(ctx, version)
+}

@@ -33,6 +33,9 @@ type Disk interface {
 	Look(ctx context.Context, before Found) Found
 	Fetch(ctx context.Context, version, sum string) error
 	Save(ctx context.Context) error
+	// Install puts the staged binary, if it is that one, in its place, and Restore the former one.
+	Install(ctx context.Context, version, sum string) error
+	Restore(ctx context.Context, version string) error
 }
 
 // finding is what is known of something that only this node can look at.
@@ -62,8 +65,8 @@ type evidence struct {
 
 // gathered is a look at the device and the API server.
 type gathered struct {
-	at      time.Duration
-	to      string // what was asked about; "" where nothing is to change
+	at      time.Duration // uptime of its beginning
+	to      string        // what was asked about; "" where nothing is to change
 	found   Found
 	apis    types.DeprecatedAPIs
 	apisErr error
@@ -90,11 +93,11 @@ type prepared struct {
 // gather looks at what only this device knows of a change. Where nothing is to change the API
 // server is not asked.
 func (c *Component) gather(ctx context.Context, before Found, to string) gathered {
-	g := gathered{to: to, found: c.Disk.Look(ctx, before)}
+	g := gathered{at: c.Uptime(), to: to}
+	g.found = c.Disk.Look(ctx, before)
 	if to != "" {
 		g.apis, g.apisErr = c.Kube.DeprecatedAPIs(ctx)
 	}
-	g.at = c.Uptime()
 	return g
 }
 

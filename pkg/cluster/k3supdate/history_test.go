@@ -1,6 +1,7 @@
 package k3supdate
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -30,6 +31,10 @@ type device struct {
 	looked    string
 	drain     types.NodeDrainProgress
 	release   types.K3sReleaseRequest
+	staged    string // version that is staged
+	former    string // version of the binary that was kept
+	acted     acted
+	restarted time.Duration
 }
 
 // world is a cluster in which anything happens at any time.
@@ -44,6 +49,9 @@ type world struct {
 	disturbed time.Duration // when a node was last lost for reasons of its own
 	committed string        // version that the last server has begun to run
 	changes   int
+	unseen    bool // nobody but the kube containers can reach the binaries
+	swaps     int
+	restores  int
 	history   []string
 }
 
@@ -51,6 +59,7 @@ var started = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 18)), now: time.Hour, wanted: patch}
+	w.unseen = w.r.IntN(4) == 0
 	servers := 1 + w.r.IntN(5)
 	for i := range servers + w.r.IntN(3) {
 		row := server(fmt.Sprintf("n%d", i), old)
@@ -97,7 +106,22 @@ func (w *world) facts(d *device) facts {
 		evidence: evidence{binary: good, snapshot: good, etcd: good, components: good, removed: good}, release: d.release,
 		lock: types.Lease{Holder: w.lock.Holder, Version: w.lock.Version}, off: map[string]bool{}, pods: map[string]bool{},
 		checked: d.checked, triedAt: d.tried, looked: d.looked, journal: d.journal, published: d.status,
-		process: k3sprocess.Process{PID: 7, Start: d.since},
+		process: k3sprocess.Process{PID: 7, Start: d.since}, acted: d.acted, restarted: d.restarted,
+	}
+	f.evidence.at, f.evidence.disk = w.now, d.disk
+	to := w.wanted
+	if d.journal.Step != types.K3sStepNone {
+		to = d.journal.To
+	}
+	switch {
+	case d.disk == to || w.unseen:
+	case d.staged == to:
+		f.evidence.staged = "sum of " + to
+	default:
+		f.evidence.binary.lacks, f.evidence.fetches = "it is not staged", true
+	}
+	if w.unseen {
+		f.evidence.disk = ""
 	}
 	if answers {
 		f.version.Running, f.version.OnDisk = d.row.KubeletVersion, d.row.KubeletVersion == d.disk
@@ -118,7 +142,7 @@ func (w *world) facts(d *device) facts {
 func (w *world) agent(d *device) {
 	f := w.facts(d)
 	a := decide(f)
-	if a.journal.Step == types.K3sStepChange && d.journal.Step == types.K3sStepNone {
+	if a.journal.Step != types.K3sStepNone && d.journal.Step == types.K3sStepNone {
 		w.began(d, a)
 	}
 	if a.status.Phase != d.status.Phase {
@@ -126,7 +150,7 @@ func (w *world) agent(d *device) {
 	}
 	d.journal = a.journal
 	if w.r.IntN(50) == 0 {
-		d.checked, d.tried, d.looked = nil, 0, "" // killed with the journal written, and nothing else
+		d.checked, d.tried, d.looked, d.acted, d.restarted = nil, 0, "", acted{}, 0 // killed with the journal written, and nothing else
 		return
 	}
 	d.status = a.status
@@ -139,23 +163,57 @@ func (w *world) agent(d *device) {
 	if a.stamp != nil && f.known {
 		d.row.K3s = a.stamp
 	}
-	if a.call != noCall && f.known {
+	if a.prepare == fetch && w.r.IntN(2) == 0 {
+		d.staged = a.status.To
+	}
+	if a.call == install || a.call == restore || a.call != noCall && f.known {
 		w.call(d, a.call, f)
+		if d.acted.at == w.now && w.r.IntN(10) > 0 {
+			w.agent(d) // its end rings; else the kube container is faster
+		}
 	}
 }
 
 func (w *world) call(d *device, what call, f facts) {
 	d.tried, d.checked = w.now, nil
+	if what == install || what == restore {
+		d.acted = acted{call: what, at: w.now}
+	}
 	switch {
 	case w.r.IntN(10) == 0:
-		return // it failed
+		d.acted.err = errors.New("it failed")
+		return
+	case what == install:
+		if d.staged != f.journal.To {
+			w.fail("%s installs %s, and %q is staged", d.row.Name, f.journal.To, d.staged)
+		}
+		w.note("%s: %s is in its place", d.row.Name, d.staged)
+		d.former, d.disk, d.staged = d.disk, d.staged, ""
+		w.swaps++
+		return
+	case what == restore:
+		if d.former != f.journal.From {
+			d.acted.err = errors.New("another one")
+			return
+		}
+		if w.committed != "" && d.former < w.committed && isServer(d.row) {
+			w.fail("%s goes back from %s to %s after the last server began %s", d.row.Name, d.disk, d.former, w.committed)
+		}
+		w.note("%s: %s is in its place again", d.row.Name, d.former)
+		d.disk, d.former = d.former, ""
+		w.restores++
+		return
 	case what == free:
 		if w.lock.Holder == d.row.Name && w.lock.Task == types.TaskK3sChange {
 			w.setLock(types.DrainLock{})
 		}
 		return
 	case what == restart:
-		d.since = w.now
+		if lack := types.LacksQuorum(w.nodes(), d.row.Name); lack != "" && d.row.Etcd && d.journal.Step == types.K3sStepChange && f.checked.at > w.disturbed {
+			w.fail("%s is restarted: %s", d.row.Name, lack)
+		}
+		w.note("%s: k3s is restarted", d.row.Name)
+		d.up, d.row.Ready, d.restarted = false, types.ConditionUnknown, w.now
 		return
 	case what == take:
 		if w.lock.Version != f.checked.lock.Version || w.r.IntN(10) == 0 {
@@ -200,7 +258,7 @@ func (w *world) container(d *device) {
 	switch {
 	case d.away:
 	case d.up && d.published != d.disk:
-		if w.committed != "" && d.published < w.committed && d.row.IsServer() {
+		if w.committed != "" && d.published < w.committed && d.row.IsServer() && d.row.KubeletVersion != d.published {
 			w.fail("%s goes from %s to %s after the last server began %s", d.row.Name, d.disk, d.published, w.committed)
 		}
 		w.note("%s: k3s stops for %s", d.row.Name, d.published)
@@ -261,6 +319,8 @@ func (w *world) chance(d *device) {
 	case 4:
 		w.wanted = []string{patch, patch, minor, minor, minor, "v1.35.2+k3s1", "v1.36.0+k3s1", "v1.20.0+k3s1", "v1.39.0+k3s1", "latest", ""}[w.r.IntN(11)]
 		w.note("the setting is %q", w.wanted)
+	case 6:
+		d.staged = w.wanted // by an operator
 	case 5:
 		d.release = types.K3sReleaseRequest{Version: w.wanted, RequestedAt: started.Add(w.now), Without: all}
 	}
@@ -284,12 +344,12 @@ func (w *world) step(calm bool) {
 	}
 }
 
-// histories plays as many steps in all, each history of 3,000 and then 2,000 calm ones.
-func histories(t *testing.T, steps int) {
-	changes, arrived, seeds := 0, 0, 0
-	for seed := uint64(1); steps > 0; seed++ {
+// histories plays n histories, each of busy steps and then calm ones.
+func histories(t *testing.T, n, busy, calm int) {
+	changes, arrived, seeds, swaps, restores := 0, 0, 0, 0, 0
+	for seed := uint64(1); seed <= uint64(n); seed++ {
 		w := newWorld(t, seed)
-		for range 3000 {
+		for range busy {
 			w.step(false)
 		}
 		w.note("calm")
@@ -306,26 +366,26 @@ func histories(t *testing.T, steps int) {
 			highest = max(highest, d.row.KubeletVersion, d.disk)
 		}
 		w.wanted = highest // what every node may reach, whatever happened before
-		for range 2000 {
+		for range calm {
 			w.step(true)
 		}
 		for _, d := range w.devices {
 			switch {
 			case d.row.KubeletVersion == w.wanted:
 				arrived++
-			case d.status.Phase == types.LifecycleRefused || d.status.Phase == types.LifecycleFailed || d.status.Phase == types.LifecycleStuck || !settled:
+			case d.status.Phase == types.LifecycleRefused || d.status.Phase == types.LifecycleFailed || d.status.Phase == types.LifecycleStuck || d.journal.Failed.To != "" || !settled:
 			case len(w.devices) == 2 || types.QuorumOf(w.nodes()).Voters == 2: // an operator has to say so
 			case strings.Contains(d.status.Reason, "failed to change"):
 			default:
 				w.fail("seed %d: %s is at %s, not %s: %s: %s", seed, d.row.Name, d.row.KubeletVersion, w.wanted, d.status.Phase, d.status.Reason)
 			}
 		}
-		changes, seeds, steps = changes+w.changes, seeds+1, steps-5000
+		changes, seeds, swaps, restores = changes+w.changes, seeds+1, swaps+w.swaps, restores+w.restores
 	}
-	t.Logf("%d histories, %d changes, %d nodes at the version that was wanted last", seeds, changes, arrived)
-	if changes < seeds || arrived < seeds {
+	t.Logf("%d histories, %d changes, %d binaries installed, %d restored, %d nodes at the version that was wanted last", seeds, changes, swaps, restores, arrived)
+	if changes < seeds || arrived < seeds || swaps < seeds || restores == 0 {
 		t.Error("next to nothing happens in these histories")
 	}
 }
 
-func TestInRandomHistoriesOneNodeChangesAtATime(t *testing.T) { histories(t, 50_000) }
+func TestInRandomHistoriesOneNodeChangesAtATime(t *testing.T) { histories(t, 60, 3000, 2000) }

@@ -34,7 +34,7 @@ const DefaultHoldFile = "/persist/zedkube/k3s-hold"
 
 const (
 	period       = 30 * time.Second
-	callTimeout  = 90 * time.Second // the wait for renewed Leases included
+	callTimeout  = 3 * time.Minute // the wait for renewed Leases included; to copy or to run a binary, too
 	stampTimeout = 30 * time.Second
 )
 
@@ -105,6 +105,8 @@ type Component struct {
 	preparing loop.Call[prepared]
 	gathered  gathered
 	prepared  prepared
+	acted     acted
+	restarted time.Duration // uptime when k3s was
 	stamped   time.Duration // uptime when that was last tried
 	began     time.Duration // uptime of the first step
 	checked   *checked
@@ -147,7 +149,7 @@ func (c *Component) Step(ctx context.Context) error {
 	if err, ok := c.stamping.Take(); ok {
 		errs = append(errs, err)
 	}
-	if g, ok := c.looking.Take(); ok {
+	if g, ok := c.looking.Take(); ok && g.at >= c.acted.at { // else it may have seen the former binary
 		c.gathered = g
 	}
 	if p, ok := c.preparing.Take(); ok {
@@ -171,6 +173,13 @@ func (c *Component) Step(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("publish KubeLifecycle: %w", err))
 	}
 	if a.call != noCall && !c.calling.Busy() {
+		switch a.call {
+		case install, restore:
+			c.acted = acted{call: a.call, at: f.uptime}
+			c.gathered.at = 0 // what was seen before it counts no longer
+		case restart:
+			c.restarted = f.uptime
+		}
 		c.calling.Begin(types.Because(ctx, types.SettingK3sVersion, a.status.Reason), callTimeout, func(ctx context.Context) result { return c.call(ctx, a.call, f) })
 	}
 	c.gathers(ctx, f, a)
@@ -201,7 +210,7 @@ func (c *Component) gathers(ctx context.Context, f facts, a action) {
 func (c *Component) collect(r result) {
 	c.tried, c.checked = c.Uptime(), r.checked
 	if r.gathered != nil {
-		c.gathered = *r.gathered
+		c.gathered, c.acted.err = *r.gathered, r.err
 	}
 	if r.checked != nil && r.checked.lock.Task != types.TaskK3sChange {
 		c.looked = r.checked.lock.Version
@@ -211,6 +220,7 @@ func (c *Component) collect(r result) {
 func (c *Component) look() facts {
 	f := facts{
 		now: time.Now(), uptime: c.Uptime(), boot: c.BootID, checked: c.checked, triedAt: c.tried, looked: c.looked,
+		busy: c.calling.Busy(), acted: c.acted, restarted: c.restarted, found: c.gathered.found,
 		requestsKnown: c.DeviceOp.Synced() && c.Update.Synced(), pods: map[string]bool{}, off: map[string]bool{},
 	}
 	if c.began == 0 {

@@ -67,7 +67,10 @@ type agent struct {
 	broken     bool // its k3s does not come up with another version
 	stuck      bool // its kube container goes on with the k3s that it has
 	changing   bool
+	differs    int // times that KubeConfig was another one than the binary
 	disk       disk
+	real       *Device       // instead of disk
+	since      time.Duration // uptime when its k3s was started
 	stop       func()
 }
 
@@ -78,6 +81,7 @@ type disk struct {
 	fetched  []time.Duration
 	saved    int
 	snapshot bool // k3s can take one
+	former   string
 	hangs    chan struct{}
 }
 
@@ -95,6 +99,26 @@ func (d *disk) Fetch(_ context.Context, version, _ string) error {
 	d.fetched = append(d.fetched, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)))
 	if d.trouble == nil {
 		d.found.Staged, d.found.Sum = k3sbinary.Staged{Version: version}, strings.Repeat("0", 64)
+	}
+	return d.trouble
+}
+
+func (d *disk) Install(_ context.Context, version, sum string) error {
+	if d.trouble == nil {
+		if d.found.Staged.Version != version || d.found.Sum != sum {
+			return errors.New("another one is staged")
+		}
+		d.former, d.found.Binary, d.found.Staged, d.found.Sum = d.found.Binary, version, k3sbinary.Staged{}, ""
+	}
+	return d.trouble
+}
+
+func (d *disk) Restore(_ context.Context, version string) error {
+	if d.trouble == nil {
+		if d.former != version {
+			return errors.New("the former one is " + d.former)
+		}
+		d.former, d.found.Binary = "", version
 	}
 	return d.trouble
 }
@@ -149,7 +173,7 @@ func (a *agent) start() {
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Settings: &a.settings, Release: &a.release, Retry: &a.retry, Rollback: &a.rollback, Info: &a.info, Cluster: &a.status,
 		Membership: &a.member, Nodes: &a.nodes, AppPods: &a.site.pods, Leases: &a.leases, API: &a.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator,
-		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Disk: &a.disk, Operations: types.NoOperations{},
+		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Disk: a.onDisk(), Operations: types.NoOperations{},
 		Consent: a.consent, HoldFile: a.hold, JournalFile: a.hold + ".journal", BootID: "boot", Uptime: func() time.Duration { return time.Since(a.booted) },
 		Lifecycle: &a.lifecycle, Journal: &a.journal,
 	}
@@ -160,11 +184,28 @@ func (a *agent) start() {
 	synctest.Wait()
 }
 
-func (a *agent) Find() (k3sprocess.Process, error) { return k3sprocess.Process{}, nil }
+func (a *agent) Find() (k3sprocess.Process, error) {
+	if a.disk.found.Binary == "" && a.real == nil {
+		return k3sprocess.Process{}, nil
+	}
+	return k3sprocess.Process{PID: 7, Start: a.since}, nil
+}
 
 func (a *agent) HasSupervisor() bool { return false }
 
-func (a *agent) Restart(context.Context, k3sprocess.Process) error { return errors.New("not here") }
+func (a *agent) onDisk() Disk {
+	if a.real != nil {
+		return a.real
+	}
+	return &a.disk
+}
+
+// Restart has k3s run the binary that is in its place.
+func (a *agent) Restart(context.Context, k3sprocess.Process) error {
+	a.since = time.Since(a.booted)
+	a.changes(a.onDisk().Look(a.Context(), Found{}).Binary)
+	return nil
+}
 
 func (a *agent) is() types.KubeLifecycle {
 	s, _ := a.lifecycle.Get(types.Global)
@@ -199,7 +240,14 @@ func (s *site) pass(d time.Duration) {
 		synctest.Wait()
 		for _, a := range s.agents {
 			v, _ := a.version.Get(types.Global)
-			if to := a.is().Released; to != "" && to != v.Version && !a.changing && !a.stuck {
+			switch to := a.is().Released; {
+			case to == "" || a.changing || a.stuck:
+			case a.real != nil:
+			case a.disk.found.Binary != "":
+				if to != a.disk.found.Binary {
+					a.differs++ // k3s would be stopped for a download, if that lasts
+				}
+			case to != v.Version:
 				a.changes(to)
 			}
 		}

@@ -17,12 +17,13 @@ func (f facts) canRollBack() types.K3sRollback {
 	j := f.journal
 	r := types.K3sRollback{To: j.From}
 	switch {
-	case j.Step != types.K3sStepChange:
+	case j.Step != types.K3sStepChange && j.Step != types.K3sStepSwap:
 		return types.K3sRollback{}
+	case j.Step == types.K3sStepSwap: // it has not begun to run
 	case f.untouched(): // no data can be of its version
 	case !f.known && f.agent < seenAfter:
 		r.Lacks = "What runs here is not known yet."
-	case j.Ran, f.own.KubeletVersion == j.To:
+	case (j.Ran || f.own.KubeletVersion == j.To) && (j.Sum == "" || !f.known): // with the former binary, and others that are not past it, there is a way
 		r.Lacks = "k3s " + j.To + " has run on this node, and the data is of that version."
 	case j.Commit != "":
 		r.Lacks = j.Commit
@@ -40,9 +41,7 @@ func (f facts) rollsBack() bool {
 
 // returns begins the way back. The version counts as failed, or the change would begin again.
 func (f facts) returns(a *action) {
-	s, j := &a.status, &a.journal
-	j.Step, j.Began = types.K3sStepReturn, f.uptime
+	j := &a.journal
 	j.Failed = types.K3sFailure{To: j.To, Why: "An operator took the change to " + j.To + " back.", At: f.now.UTC().Truncate(time.Second)}
-	s.Phase, s.Released, s.Failed = types.LifecycleReturns, j.From, j.Failed
-	s.Reason = fmt.Sprintf("k3s returns from %s to %s: an operator took the change back.", j.To, j.From)
+	f.goesBack(a, fmt.Sprintf("k3s returns from %s to %s: an operator took the change back.", j.To, j.From))
 }

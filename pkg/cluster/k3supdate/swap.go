@@ -1,0 +1,129 @@
+package k3supdate
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// swapFor is how long it may take to put a binary in its place, or the former one back.
+	swapFor = 5 * time.Minute
+	// restartStaged is restartAfter where the binary was put there by zedkube: the version has
+	// to reach the kube container first, which looks every 15 s.
+	restartStaged = 30 * time.Second
+	soon          = time.Second
+)
+
+// swaps puts the staged binary in its place, or sees that it is there. k3s goes on with the
+// former one meanwhile, so that all of it can be taken back.
+func (f facts) swaps(a *action) {
+	s, j := &a.status, &a.journal
+	s.Released, a.again = j.From, again
+	s.Reason += "the staged k3s is put in its place."
+	switch e := f.evidence; {
+	case f.busy, e.at == 0:
+	case e.disk == j.To:
+		j.Step, j.BootID, j.Began = types.K3sStepChange, f.boot, f.uptime
+		s.Released, a.again = j.To, soon
+		s.Reason = fmt.Sprintf("k3s changes from %s to %s: its binary is in its place.", j.From, j.To)
+	case f.rollsBack():
+		f.returns(a)
+	case j.BootID != f.boot, f.heard && (f.version.Wanted == j.From || f.hold != ""):
+		f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s has not begun, and is taken back.", j.From, j.To))
+	case e.disk == j.From && e.staged != j.Sum, f.uptime >= j.Began+swapFor:
+		why := f.failedTo(install)
+		if why == "" {
+			why = cmp.Or(e.binary.lacks, "it is not what was staged before")
+		}
+		j.Failed = types.K3sFailure{To: j.To, Why: fmt.Sprintf("k3s %s could not be put in its place: %s.", j.To, why), At: f.now.UTC().Truncate(time.Second)}
+		f.goesBack(a, j.Failed.Why)
+	case e.disk == j.From && (f.uptime >= f.acted.at+again || f.acted.call != install):
+		a.call = install
+	}
+}
+
+// goesBack begins the way back.
+func (f facts) goesBack(a *action, why string) {
+	s, j := &a.status, &a.journal
+	j.Restarted = j.Step == types.K3sStepSwap // k3s was not stopped
+	j.Step, j.BootID, j.Began = types.K3sStepReturn, f.boot, f.uptime
+	s.Phase, s.Failed, s.Reason, a.again = types.LifecycleReturns, j.Failed, why, soon
+	s.Released = f.returned(*j)
+}
+
+// returned is the version that is released on the way back: From once its binary is in its
+// place again, or the kube container would download it, with k3s stopped. Where that
+// fails, it is the only way; but kube-init of EVE 17.3 never comes to an end of it.
+func (f facts) returned(j types.KubeLifecycleJournal) string {
+	if j.Sum == "" || f.evidence.disk == j.From || f.uptime >= j.Began+swapFor && !f.kubeInit {
+		return j.From
+	}
+	return j.To
+}
+
+// acts is what is to be done for a step, once nothing else is under way: put the former
+// binary back, restart k3s where it is not the one in its place, list the cluster.
+func (f facts) acts(a *action, target string) {
+	s, j, p := &a.status, &a.journal, f.process
+	back, after := j.Step == types.K3sStepReturn, restartAfter
+	if j.Sum != "" {
+		after = restartStaged
+	}
+	inPlace := f.evidence.disk == target || f.evidence.disk == "" && f.known && !f.version.OnDisk
+	wrong := f.known && f.own.KubeletVersion != target
+	stale := p.Start < j.Began || back && j.Sum != "" && wrong && f.uptime >= p.Start+swapFor
+	once := !j.Restarted || j.Sum != "" && wrong && p.PID != 0 && f.uptime >= f.restarted+restartAfter
+	switch {
+	case f.busy:
+	case back && j.Sum != "" && f.evidence.disk == j.To:
+		why := f.failedTo(restore)
+		if why != "" {
+			s.Reason += " The former k3s could not be put back: " + why + "."
+		} else if p.Start >= j.Began {
+			j.Began = f.uptime // it was started with the one that is replaced now
+		}
+		if f.uptime >= f.acted.at+again || f.acted.call != restore {
+			a.call = restore
+		}
+	case inPlace && stale && once && (wrong || back) && (p.PID != 0 || f.kubeInit && j.Sum != "") && f.uptime >= j.Began+after:
+		if why := f.mustNot(); why != "" && !back {
+			s.Reason += " It is not restarted yet: " + why + "."
+			f.checks(a)
+			return
+		}
+		j.Restarted, a.call = true, restart
+	case f.known && !wrong && f.checked == nil:
+		f.checks(a)
+	}
+}
+
+// checks lists the cluster, if that was not done a moment ago.
+func (f facts) checks(a *action) {
+	if f.uptime >= f.triedAt+checkEvery {
+		a.call = check
+	}
+}
+
+// mustNot says why k3s is not to be stopped now after all, "" for nothing.
+func (f facts) mustNot() string {
+	if f.checked == nil {
+		return "the other nodes are looked at once more"
+	}
+	if holder := f.checked.lock.Holder; holder != f.own.Name {
+		return "this node does not have the drain lock any more"
+	}
+	f.nodes = f.checked.nodes
+	lack, _ := f.quorum()
+	return lack
+}
+
+// failedTo says why the last call of that kind failed, "" where it did not.
+func (f facts) failedTo(what call) string {
+	if f.acted.call != what {
+		return ""
+	}
+	return why(f.acted.err)
+}

@@ -1,0 +1,272 @@
+package k3supdate
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/k3sbinary"
+	"github.com/zedkube/zedkube/pkg/base/k3setcd"
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
+	"github.com/zedkube/zedkube/types"
+)
+
+// swapping are facts of the first of three servers, on which patch is staged and is to be put in its place.
+func swapping() facts {
+	f := ready()
+	f.journal = types.KubeLifecycleJournal{Step: types.K3sStepSwap, From: old, To: patch, Kind: types.K3sPatch, BootID: "boot", Began: f.uptime - time.Minute, Sum: sum64}
+	f.evidence.at, f.evidence.disk, f.evidence.staged = f.uptime, old, sum64
+	f.lock.Holder, f.checked.lock = "n1", types.DrainLock{Holder: "n1", Task: types.TaskK3sChange, BootID: "boot"}
+	f.process = k3sprocess.Process{PID: 7, Start: f.uptime - time.Hour}
+	return f
+}
+
+func TestABinaryIsPutInItsPlaceAfterTheJournalSaysSo(t *testing.T) {
+	f := ready()
+	f.evidence.at, f.evidence.disk, f.evidence.staged = f.uptime, old, sum64
+	f.lock.Holder, f.checked.lock = "n1", types.DrainLock{Holder: "n1", Task: types.TaskK3sChange, BootID: "boot"}
+	if a := decide(f); a.journal.Step != types.K3sStepSwap || a.journal.Sum != sum64 || a.status.Released != old || a.call != noCall {
+		t.Fatalf("call %d, %+v, %+v", a.call, a.status, a.journal)
+	}
+	for name, row := range map[string]struct {
+		change   func(*facts)
+		call     call
+		step     types.K3sStep
+		released string
+		failed   string
+	}{
+		"it is staged":              {func(*facts) {}, install, types.K3sStepSwap, old, ""},
+		"something is under way":    {func(f *facts) { f.busy = true }, noCall, types.K3sStepSwap, old, ""},
+		"nothing is looked at":      {func(f *facts) { f.evidence = evidence{} }, noCall, types.K3sStepSwap, old, ""},
+		"it failed a moment ago":    {func(f *facts) { f.acted = acted{install, f.uptime - 1, errors.New("EIO")} }, noCall, types.K3sStepSwap, old, ""},
+		"it failed":                 {func(f *facts) { f.acted = acted{install, f.uptime - again, errors.New("EIO")} }, install, types.K3sStepSwap, old, ""},
+		"it is in its place":        {func(f *facts) { f.evidence.disk, f.evidence.staged = patch, "" }, noCall, types.K3sStepChange, patch, ""},
+		"so after a power cut":      {func(f *facts) { f.evidence.disk, f.boot, f.known = patch, "later", false }, noCall, types.K3sStepChange, patch, ""},
+		"a power cut before":        {func(f *facts) { f.boot = "later" }, noCall, types.K3sStepReturn, old, ""},
+		"the setting is taken back": {func(f *facts) { f.version.Wanted = old }, noCall, types.K3sStepReturn, old, ""},
+		"the hold file":             {func(f *facts) { f.hold = "harvest" }, noCall, types.K3sStepReturn, old, ""},
+		"an operator takes it back": {func(f *facts) { f.rollback = types.K3sRollbackRequest{Version: patch, RequestedAt: f.now} }, noCall, types.K3sStepReturn, old, "took the change"},
+		"another one is staged":     {func(f *facts) { f.evidence.staged = strings.Repeat("6", 64) }, noCall, types.K3sStepReturn, old, "not what was staged"},
+		"the disk is bad": {func(f *facts) {
+			f.acted, f.journal.Began = acted{install, f.uptime - again, errors.New("EIO")}, f.uptime-swapFor
+		}, noCall, types.K3sStepReturn, old, "EIO"},
+	} {
+		f := swapping()
+		row.change(&f)
+		a := decide(f)
+		if a.call != row.call || a.journal.Step != row.step || a.status.Released != row.released || (a.journal.Failed.To != "") != (row.failed != "") || !strings.Contains(a.journal.Failed.Why, row.failed) {
+			t.Errorf("%s: call %d, %+v, %+v", name, a.call, a.status, a.journal)
+		}
+	}
+}
+
+func TestK3sIsRestartedWithItsNewBinaryOnlyWhileTheClusterAllowsIt(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*facts)
+		call   call
+	}{
+		"all is well":                {func(*facts) {}, restart},
+		"KubeConfig is not read yet": {func(f *facts) { f.journal.Began = f.uptime - restartStaged + 1 }, noCall},
+		"not listed since":           {func(f *facts) { f.checked.at = f.journal.Began }, check},
+		"another server is away":     {func(f *facts) { f.node(1, func(n *types.Node) { n.Ready = types.ConditionUnknown }) }, check},
+		"the lock is lost":           {func(f *facts) { f.checked.lock.Holder = "n2" }, check},
+		"it was restarted":           {func(f *facts) { f.process.Start = f.journal.Began + 1 }, noCall},
+		"that did not come about":    {func(f *facts) { f.journal.Restarted, f.restarted = true, f.uptime-restartAfter }, restart},
+		"it was tried a moment ago":  {func(f *facts) { f.journal.Restarted, f.restarted = true, f.uptime-restartAfter+1 }, noCall},
+		"its binary is the old one":  {func(f *facts) { f.evidence.disk = old }, noCall},
+		"only kube-init knows it":    {func(f *facts) { f.process, f.kubeInit = k3sprocess.Process{}, true }, restart},
+		"nobody knows it":            {func(f *facts) { f.process = k3sprocess.Process{} }, noCall},
+	} {
+		f := swapping()
+		f.journal.Step, f.evidence.disk, f.evidence.staged, f.version.OnDisk = types.K3sStepChange, patch, "", false
+		row.change(&f)
+		if a := decide(f); a.call != row.call || (a.call == restart) != (a.journal.Restarted && !f.journal.Restarted || f.journal.Restarted && a.call == restart) {
+			t.Errorf("%s: call %d, %s", name, a.call, a.status.Reason)
+		}
+	}
+}
+
+func TestAFailureGoesBackWithTheFormerBinaryBeforeTheCommitPoint(t *testing.T) {
+	failing := func() facts {
+		f := swapping()
+		f.journal.Step, f.journal.Began, f.evidence.disk, f.evidence.staged, f.version.OnDisk = types.K3sStepChange, f.uptime-patchFor, patch, "", false
+		f.process.Start = f.uptime - time.Minute
+		return f
+	}
+	for name, row := range map[string]struct {
+		change func(*facts)
+		goes   bool
+	}{
+		"it never ran":                {func(*facts) {}, true},
+		"nothing answers":             {func(f *facts) { f.known, f.own, f.nodes = false, types.Node{}, nil }, true},
+		"it ran, and is not Ready":    {func(f *facts) { f.journal.Ran = true }, true},
+		"it ran, and nothing answers": {func(f *facts) { f.journal.Ran, f.known = true, false }, false},
+		"it ran, and one pod is not back": {func(f *facts) {
+			f.node(0, func(n *types.Node) { n.KubeletVersion = patch })
+			f.version.Running, f.version.OnDisk, f.journal.Pods, f.pods = patch, true, []string{"a"}, map[string]bool{"a": false}
+			f.checked.at = f.uptime + 1
+		}, false},
+		"after the commit point": {func(f *facts) { f.journal.Commit = "No way back." }, false},
+		"by now it is": {func(f *facts) {
+			f.node(1, func(n *types.Node) { n.KubeletVersion = patch })
+			f.node(2, func(n *types.Node) { n.KubeletVersion = patch })
+		}, false},
+	} {
+		f := failing()
+		row.change(&f)
+		a := decide(f)
+		if goes := a.journal.Step == types.K3sStepReturn && a.journal.Failed.To == patch; goes != row.goes || a.status.Released != patch {
+			t.Errorf("%s: %+v, %+v", name, a.status, a.journal)
+		}
+	}
+	f := failing()
+	f.journal = decide(f).journal
+	f.uptime += time.Second
+	a := decide(f)
+	if a.call != restore || a.status.Released != patch {
+		t.Fatalf("first the binary: call %d, %+v", a.call, a.status)
+	}
+	f.acted = acted{restore, f.uptime, errors.New("the former one is gone")}
+	if a = decide(f); a.call != noCall || !strings.Contains(a.status.Reason, "the former one is gone") {
+		t.Errorf("call %d: %s", a.call, a.status.Reason)
+	}
+	f.uptime += swapFor
+	if a = decide(f); a.call != restore || a.status.Released != old {
+		t.Errorf("the kube container downloads it: call %d, %+v", a.call, a.status)
+	}
+	f.kubeInit = true
+	if a = decide(f); a.status.Released != patch {
+		t.Errorf("but kube-init cannot: %+v", a.status)
+	}
+	f.evidence.disk = old
+	if a = decide(f); a.call != restart || a.status.Released != old {
+		t.Errorf("then k3s: call %d, %+v", a.call, a.status)
+	}
+}
+
+// stages gives every device a k3s of its own, and the next one.
+func (s *site) stages() {
+	for _, a := range s.agents {
+		a.disk.snapshot = true
+		a.disk.found = Found{Binary: old, Staged: k3sbinary.Staged{Version: patch}, Sum: sum64, HasEtcd: true, Etcd: k3setcd.Health{Version: "3.6.4", HasLeader: true}}
+	}
+}
+
+func TestThreeServersTakeAStagedPatch(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		s.stages()
+		s.pass(time.Minute)
+		s.wants(patch, false)
+		s.pass(30 * time.Minute)
+		if got := strings.Join(s.order, " "); got != "n1 n2 n3" || s.most != 1 || s.cluster.Lock().Holder != "" {
+			t.Errorf("%s changed, %d at once; the lock is %+v; %+v", got, s.most, s.cluster.Lock(), s.agents[0].is())
+		}
+		for _, a := range s.agents {
+			if a.disk.found.Binary != patch || a.disk.former != old || a.is().Phase != types.LifecycleIdle || a.differs != 0 {
+				t.Errorf("%s: %+v, %+v; KubeConfig was another one %d times", a.name, a.disk, a.is(), a.differs)
+			}
+		}
+	})
+}
+
+func TestAStagedVersionThatDoesNotComeUpIsTakenBackOnce(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		s.stages()
+		s.agents[0].broken = true
+		s.pass(time.Minute)
+		s.wants(patch, false)
+		s.pass(2 * time.Hour)
+		if got := strings.Join(s.order, " "); got != "n1 n1" { // there, and back
+			t.Errorf("%s changed", got)
+		}
+		if a := s.agents[0]; a.disk.found.Binary != old || a.is().Phase != types.LifecycleFailed || a.differs != 0 || s.cluster.Lock().Holder != "" {
+			t.Errorf("%+v, %+v; KubeConfig was another one %d times; the lock is %+v", a.disk, a.is(), a.differs, s.cluster.Lock())
+		}
+	})
+}
+
+// TestWhatWasBegunGoesOnByWhatIsThere: an agent was killed after each line of the journal, before
+// its effect and after it; the files are real.
+func TestWhatWasBegunGoesOnByWhatIsThere(t *testing.T) {
+	at := func(step types.K3sStep, failed bool) types.KubeLifecycleJournal {
+		j := types.KubeLifecycleJournal{Step: step, From: old, To: patch, Kind: types.K3sPatch, BootID: "boot", Began: time.Hour}
+		if failed {
+			j.Failed = types.K3sFailure{To: patch, Why: "No."}
+		}
+		return j
+	}
+	for name, row := range map[string]struct {
+		journal   types.KubeLifecycleJournal
+		installed bool   // the binary
+		runs      string // k3s
+		ends      string // the version that runs in the end
+		phase     types.KubeLifecyclePhase
+	}{
+		"before the binary was installed": {at(types.K3sStepSwap, false), false, old, patch, types.LifecycleIdle},
+		"before the journal said so":      {at(types.K3sStepSwap, false), true, old, patch, types.LifecycleIdle},
+		"before k3s was restarted":        {at(types.K3sStepChange, false), true, old, patch, types.LifecycleIdle},
+		"before it was verified":          {at(types.K3sStepChange, false), true, patch, patch, types.LifecycleIdle},
+		"before the former was restored":  {at(types.K3sStepReturn, true), true, patch, old, types.LifecycleFailed},
+		"before k3s was restarted again":  {at(types.K3sStepReturn, true), false, patch, old, types.LifecycleFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, _ := newDevice(t)
+			if err := d.Fetch(t.Context(), patch, ""); err != nil {
+				t.Fatal(err)
+			}
+			row.journal.Sum = d.Look(t.Context(), Found{}).Sum
+			if row.installed {
+				if err := d.Install(t.Context(), patch, row.journal.Sum); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.Releases = k3sbinary.Releases{} // without internet
+			play(t, "n1 n2 n3", func(s *site) {
+				a := s.agents[0]
+				a.stop()
+				a.real, a.since = &d, 30*time.Minute
+				_ = a.journal.Publish(types.Global, row.journal)
+				s.cluster.ChangeNode("n1", func(n *types.Node) { n.KubeletVersion = row.runs })
+				a.runs(row.runs, patch)
+				_, _ = s.cluster.SetDrainLock(t.Context(), types.DrainLock{Holder: "n1", BootID: "boot", Task: types.TaskK3sChange})
+				a.start()
+				s.pass(time.Hour)
+				if n, _ := s.nodes.Get("n1"); n.KubeletVersion != row.ends || a.is().Phase != row.phase || s.cluster.Lock().Holder != "" {
+					t.Errorf("%s runs, %+v, the lock is %+v", n.KubeletVersion, a.is(), s.cluster.Lock())
+				}
+				if f := d.Look(t.Context(), Found{}); f.Binary != row.ends {
+					t.Errorf("in its place is %s", f.Binary)
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+func TestWithoutACopyOfItsDatastoreASingleNodeIsNotChanged(t *testing.T) {
+	d, dir := newDevice(t)
+	if err := d.Fetch(t.Context(), patch, ""); err != nil {
+		t.Fatal(err)
+	}
+	db := filepath.Join(dir, "../../rancher/k3s/server/db")
+	if err := errors.Join(os.MkdirAll(db, 0o700), os.WriteFile(filepath.Join(db, "state.db"), []byte("no SQLite"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	f := d.Look(t.Context(), Found{})
+	if err := d.Install(t.Context(), patch, f.Sum); err == nil || !strings.Contains(err.Error(), "copy the datastore") {
+		t.Errorf("%v", err)
+	}
+	if f = d.Look(t.Context(), f); f.Binary != old || f.Staged.Version != patch {
+		t.Errorf("%+v", f)
+	}
+	if err := os.Mkdir(filepath.Join(db, "etcd"), 0o700); err != nil { // it has been in a cluster since
+		t.Fatal(err)
+	}
+	if err := d.Install(t.Context(), patch, f.Sum); err != nil {
+		t.Error(err)
+	}
+}
