@@ -2,6 +2,7 @@ package types
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -46,13 +47,22 @@ func JudgeK3sStep(from, to string) (K3sChange, K3sRefusal, error) {
 	case next.compare(old) < 0:
 		return "", K3sDowngrade, fmt.Errorf("%s is older than %s: k3s cannot be downgraded", to, from)
 	case next.Minor > old.Minor+1:
-		return "", K3sSkipsMinors, fmt.Errorf("%s to %s skips minor versions: update to v%d.%d first", from, to, old.Major, old.Minor+1)
+		return "", K3sSkipsMinors, fmt.Errorf("%s to %s skips minor versions: update to %s first", from, to, old.ladder(next))
 	case next.Minor > old.Minor:
 		return K3sMinor, "", nil
 	case from == to:
 		return K3sSame, "", nil
 	}
 	return K3sPatch, "", nil
+}
+
+// ladder names the minor versions between v and next, one after the other.
+func (v K3sVersion) ladder(next K3sVersion) string {
+	var steps []string
+	for minor := v.Minor + 1; minor < next.Minor && len(steps) < 6; minor++ {
+		steps = append(steps, fmt.Sprintf("v%d.%d", v.Major, minor))
+	}
+	return strings.Join(steps, ", then ")
 }
 
 // KubeLifecyclePhase is how far a change of k3s has come on this node.

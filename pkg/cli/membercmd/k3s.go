@@ -24,7 +24,8 @@ const k3sExitCodes = `Exit codes:
 func NewK3sCommand(o *device.Options) *cobra.Command {
 	return terminal.Group("k3s", "Manage k3s on this node",
 		"Manage k3s on this node. See docs/operations.md, \"The version of k3s\".\n\n"+k3sExitCodes,
-		newK3sStatusCommand(o), newK3sStageCommand(o), newK3sSnapshotCommand(o), newK3sReleaseCommand(o))
+		newK3sStatusCommand(o), newK3sPlanCommand(o), newK3sStageCommand(o), newK3sSnapshotCommand(o), newK3sReleaseCommand(o),
+		newK3sHoldCommand(o), newK3sRetryCommand(o), newK3sRollbackCommand(o))
 }
 
 func newK3sReleaseCommand(o *device.Options) *cobra.Command {
@@ -58,9 +59,9 @@ func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) er
 	if err := types.CheckK3sStep(s.Version, version); err != nil {
 		return terminal.ExitWith(exitRefused, fmt.Errorf("nothing was changed: %w", err))
 	}
-	l, _, err := device.ReadRecord[types.KubeLifecycle](p.TopicFile(device.Self, "KubeLifecycle"))
+	l, err := readLifecycle(p)
 	if err != nil {
-		return fmt.Errorf("read what version %s waits for: %w", terminal.Clean(version), err)
+		return err
 	}
 	var without []string
 	for _, precondition := range l.Preconditions {

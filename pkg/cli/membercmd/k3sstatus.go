@@ -40,17 +40,7 @@ func newK3sStatusCommand(o *device.Options) *cobra.Command {
 			if err := device.CheckDevice(p); err != nil {
 				return err
 			}
-			look := k3sLook{Paths: p, files: k3sFiles(p), deprecated: func(ctx context.Context) (d types.DeprecatedAPIs, err error) {
-				err = device.WithAPI(ctx, p, func(kube *kubeapi.Client) error {
-					d, err = kube.DeprecatedAPIs(ctx)
-					return err
-				})
-				return d, err
-			}}
-			if p.Root == "" { // else it is another device than the one whose etcd answers here
-				look.metrics = k3setcd.DefaultMetrics
-			}
-			s := look.at(c.Context(), time.Now())
+			s := newK3sLook(p).at(c.Context(), time.Now())
 			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: s, Draw: s.put})
 		},
 	})
@@ -74,7 +64,22 @@ type k3sLook struct {
 	device.Paths
 	files      k3sbinary.Files
 	metrics    string // of etcd; "" where it is not to be asked
+	version    string // that it is about; "" for the one that is staged, or wanted
 	deprecated func(context.Context) (types.DeprecatedAPIs, error)
+}
+
+func newK3sLook(p device.Paths) k3sLook {
+	look := k3sLook{Paths: p, files: k3sFiles(p), deprecated: func(ctx context.Context) (d types.DeprecatedAPIs, err error) {
+		err = device.WithAPI(ctx, p, func(kube *kubeapi.Client) error {
+			d, err = kube.DeprecatedAPIs(ctx)
+			return err
+		})
+		return d, err
+	}}
+	if p.Root == "" { // else it is another device than the one whose etcd answers here
+		look.metrics = k3setcd.DefaultMetrics
+	}
+	return look
 }
 
 // k3sStatus is what is known of k3s on this node. What is nil or "" is not known, and
@@ -95,7 +100,7 @@ type k3sStatus struct {
 }
 
 func (l k3sLook) at(ctx context.Context, now time.Time) k3sStatus {
-	s := k3sStatus{ReadAt: now.UTC(), Components: []string{}, Against: []string{}, Unknown: []string{}}
+	s := k3sStatus{ReadAt: now.UTC(), Next: l.version, Components: []string{}, Against: []string{}, Unknown: []string{}}
 	var err error
 	s.Kept, _, err = device.ReadRecord[types.K3sVersionStatus](l.TopicFile(device.Self, "K3sVersionStatus"))
 	s.missing(err)
@@ -193,7 +198,7 @@ func (s *k3sStatus) next() int {
 		staged = s.Staged.Version
 	}
 	runs := cmp.Or(s.Kept.Running, s.OnDisk)
-	s.Next = cmp.Or(staged, s.Kept.Wanted)
+	s.Next = cmp.Or(s.Next, staged, s.Kept.Wanted)
 	if v, err := types.ParseK3sVersion(s.Next); err == nil && s.Next != runs {
 		return v.Minor
 	}
@@ -250,6 +255,10 @@ func (s k3sStatus) put(t *terminal.Screen) {
 	if s.APIs != nil {
 		t.Field("APIs", terminal.Plain, phrase.Counted(len(s.APIs.APIs), "deprecated API")+" in use since "+terminal.Stamp(s.APIs.StartedAt, s.ReadAt))
 	}
+	s.putFindings(t)
+}
+
+func (s k3sStatus) putFindings(t *terminal.Screen) {
 	for _, text := range s.Against {
 		t.Put(0, terminal.Red, "against "+terminal.OrNone(s.Next)+": "+terminal.Clean(text))
 	}

@@ -16,6 +16,9 @@ const (
 	etcdStepPatch = 24
 )
 
+// refusedSetting begins the sentences about a setting that the rules refuse.
+const refusedSetting = "The setting k3s.version is refused: "
+
 // verdict is what the rules say of a change.
 type verdict struct {
 	kind    types.K3sChange
@@ -28,7 +31,7 @@ type verdict struct {
 func judge(from, to string, nodes []types.Node) verdict {
 	kind, refused, err := types.JudgeK3sStep(from, to)
 	if err != nil {
-		return verdict{refused: refused, why: "The setting k3s.version is refused: " + err.Error() + "."}
+		return verdict{refused: refused, why: refusedSetting + err.Error() + "."}
 	}
 	if kind == types.K3sSame {
 		return verdict{kind: kind}
@@ -44,9 +47,9 @@ func judge(from, to string, nodes []types.Node) verdict {
 	}
 	switch {
 	case len(others) > 0:
-		return verdict{kind, types.K3sMixed, fmt.Sprintf("The setting k3s.version is refused: %s, which is neither %s nor %s. First let all nodes run one version.", phrase.Few(others, 3), from, to)}
+		return verdict{kind, types.K3sMixed, fmt.Sprintf(refusedSetting+"%s, which is neither %s nor %s. First let all nodes run one version.", phrase.Few(others, 3), from, to)}
 	case len(members) > 0 && stepsEtcd(from, to):
-		return verdict{kind, types.K3sEtcdStep, fmt.Sprintf("The setting k3s.version is refused: %s has etcd 3.6, which may not start after an etcd before 3.5.%d: %s. First update all servers to the last patch of their minor version.", to, etcdStepPatch, phrase.Few(members, 3))}
+		return verdict{kind, types.K3sEtcdStep, fmt.Sprintf(refusedSetting+"%s has etcd 3.6, which may not start after an etcd before 3.5.%d: %s. First update all servers to the last patch of their minor version.", to, etcdStepPatch, phrase.Few(members, 3))}
 	}
 	return verdict{kind: kind}
 }
