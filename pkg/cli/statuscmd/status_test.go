@@ -99,3 +99,14 @@ func TestViews(t *testing.T) {
 		cmdtest.SameView(t, name, got)
 	}
 }
+
+func TestStatusShowsWhatChangesK3s(t *testing.T) {
+	o := cmdtest.Troubled()
+	o.K3s = []string{"Waits: Node n2 is not Ready.", "EVE updates component longhorn: \x1b[31min_progress."}
+	got := strings.Join(terminal.Draw(200, false, func(s *terminal.Screen) { putStatus(s, o) }), "\n")
+	for _, want := range []string{"Waits: Node n2 is not Ready.", "EVE updates component longhorn: "} {
+		if !strings.Contains(got, want) || strings.Contains(got, "\x1b") {
+			t.Errorf("there is no %q, or a control character, in\n%s", want, got)
+		}
+	}
+}

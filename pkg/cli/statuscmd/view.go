@@ -31,6 +31,9 @@ func putStatus(s *terminal.Screen, o overview.Overview) {
 		f.storage(o.Storage)
 		f.conditions(o.Conditions)
 	}
+	for _, said := range o.K3s {
+		f.line("k3s", time.Time{}, terminal.Yellow, terminal.Clean(said))
+	}
 	f.disks(o.Disks)
 	if len(o.Apps.List) > 0 {
 		s.Gap()

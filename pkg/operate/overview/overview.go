@@ -28,6 +28,7 @@ type Overview struct {
 	Nodes      Nodes
 	Conditions Conditions
 	Override   *types.K3sOverrideStatus `json:",omitempty"` // nil where the setting is empty
+	K3s        []string                 `json:",omitempty"` // sentences: what changes k3s or the kube container; none while all is as always
 	Disks      []Disk                   // file systems that the agent writes to
 	Unreadable []Source                 // files that are there and cannot be read
 }

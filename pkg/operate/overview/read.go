@@ -40,6 +40,7 @@ func Read(root string, now time.Time) Overview {
 	r.apps()
 	r.conditions()
 	r.override()
+	r.k3s()
 	r.api()
 	if !r.o.Copied {
 		r.o.Disks, _ = DisksOf(r.root) // of a device that has no /persist

@@ -138,6 +138,7 @@ function device(o) {
       ["join server", c.JoinServer], ["tie-breaker", g.TieBreaker], ["stale members", stale], ["members", g.Hindered, g.Repairing && "(this node is repairing)"],
       ["error", c.Error && look("bad", c.Error), ago(c.ErrorSince)], ["load balancer", c.LBError && look("bad", c.LBError), ago(c.LBErrorSince)],
       ["versions", ["Kubernetes", "KubeVirt", "Longhorn", "CNI"].filter((x) => v[x]).map((x) => `${x} ${v[x]}`).join(", ")], ["installed", age(v.InstalledAt)],
+      ["k3s", list(o.K3s).map((x) => h("div", {}, clean(x)))],
     ]),
   ]),
   list(o.Conditions?.List).length ? table("conditions, and since when", conditionColumns, o.Conditions.List) : null,

@@ -1,0 +1,40 @@
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// k3s says what changes k3s, or keeps it from changing, of all who have a part in it.
+func (r *reader) k3s() {
+	l, _ := one[types.KubeLifecycle](r, global(plain(self, "KubeLifecycle")))
+	k, source := one[types.KubeInitStatus](r, global(plain("kube-init", "KubeInitStatus")))
+	u, _ := one[types.KubeClusterUpdateStatus](r, global(filepath.Join(types.PathKeptTopics, "zedagent", "KubeClusterUpdateStatus")))
+	if l.Phase != "" && l.Phase != types.LifecycleIdle {
+		r.o.K3s = append(r.o.K3s, string(l.Phase)+": "+l.Reason)
+		if nodes := first(l.Nodes); len(nodes) > 0 {
+			var order []string
+			for _, n := range nodes {
+				order = append(order, n.Name+" "+n.State)
+			}
+			r.o.K3s = append(r.o.K3s, fmt.Sprintf("Order of the change to %s: %s.", l.To, strings.Join(order, ", ")))
+		}
+	}
+	if source.Known() && (k.LastError != "" || !k.AllComponentsInitialized) {
+		said := "The kube container is in state " + cmp.Or(k.State, "unknown") + ", and not all is initialized."
+		if k.LastError != "" {
+			said = "The kube container is in state " + cmp.Or(k.State, "unknown") + ". Its last error: " + k.LastError
+		}
+		r.o.K3s = append(r.o.K3s, said)
+	}
+	switch u.Status {
+	case types.KubeCompUpdateDownload, types.KubeCompUpdateInProgress:
+		r.o.K3s = append(r.o.K3s, fmt.Sprintf("EVE updates component %s: %s.", u.Component, u.Status))
+	case types.KubeCompUpdateDownloadFailed, types.KubeCompUpdateFailed:
+		r.o.K3s = append(r.o.K3s, fmt.Sprintf("EVE's update of component %s failed, and it begins no other one: %s", u.Component, cmp.Or(u.Error, u.Status.String())))
+	}
+}
