@@ -98,7 +98,7 @@ func told(cluster *devcluster.Cluster, story string) testscript.Params {
 			"app": with(app), "crowd": with(crowd), "pinned": with(pinned), "vm": with(vm), "budget": with(budget),
 			"workload": with(workload), "finalizer": with(finalizer), "hold": with(hold), "volume": with(volume), "replica": with(replica), "detach": with(detach),
 			"fault": with(fault), "newca": with(newca), "kubelet": with(kubelet), "kubectl": with(kubectl),
-			"k3s": with(k3s), "liar": with(liar), "occupy": with(occupy), "vacate": with(vacate), "leak": with(leak),
+			"k3s": with(k3s), "container": with(container), "killat": with(killAt), "ran": with(ran), "liar": with(liar), "occupy": with(occupy), "vacate": with(vacate), "leak": with(leak),
 			// What is to be seen.
 			"expect": with(expect), "absent": with(absent), "never": with(never), "answers": with(answers),
 			"cordoned": with(cordoned), "pods": with(pods), "object": with(object), "lock": with(lock), "inturn": with(inturn),
@@ -129,6 +129,12 @@ type story struct {
 	handed   []string                // tokens of issued kubeconfigs
 	occupied map[string]net.Listener // by address
 
+	containers map[string]*player.KubeContainer // by node
+	stops      player.Stops
+	playing    sync.WaitGroup // of these
+	unplug     context.CancelFunc
+	plugged    context.Context // of these
+
 	mu       sync.Mutex
 	drains   map[string][]types.NodeDrainStatus // each node's, as far as seen
 	cordons  []string                           // the nodes zedkube has cordoned, one after the other
@@ -147,7 +153,7 @@ func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &story{
 		ctx: ctx, began: time.Now(), occupied: map[string]net.Listener{},
-		drains: map[string][]types.NodeDrainStatus{}, heard: map[string]string{},
+		drains: map[string][]types.NodeDrainStatus{}, heard: map[string]string{}, containers: map[string]*player.KubeContainer{},
 	}
 	fleet, err := player.NewFleet(ctx, cluster, player.FleetOptions{
 		Dir: env.WorkDir, Program: []string{program},
@@ -163,6 +169,7 @@ func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
 		return err
 	}
 	s.fleet = fleet
+	s.plugged, s.unplug = context.WithCancel(ctx)
 	if err := fleet.Configure(player.ShortWindow()); err != nil {
 		cancel()
 		return errors.Join(err, fleet.Close())
@@ -181,7 +188,10 @@ func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
 		recording.Go(func() { s.record(m) })
 	}
 	env.Defer(func() {
-		errs := []error{fleet.Close(), giveBack(cluster)}
+		errs := []error{fleet.Close()}
+		s.unplug()
+		s.playing.Wait()
+		errs = append(errs, giveBack(cluster))
 		cancel()
 		recording.Wait()
 		for _, err := range errs {

@@ -55,9 +55,12 @@ func giveBackNode(ctx context.Context, cluster *devcluster.Cluster, i int) error
 	if err := cluster.StartKubelet(i); err != nil {
 		return err
 	}
+	if err := cluster.SetKubeletVersion(ctx, i, devcluster.KubeletVersion); err != nil {
+		return err
+	}
 	for _, args := range [][]string{
 		{"uncordon", name},
-		{"annotate", "node", name, cordonMark + "-", "zedkube.github.io/keep-cordon-", "zedkube.github.io/agent-"},
+		{"annotate", "node", name, cordonMark + "-", "zedkube.github.io/keep-cordon-", "zedkube.github.io/agent-", "zedkube.github.io/k3s-"},
 	} {
 		if out, err := cluster.Kubectl(ctx, args...); err != nil {
 			return fmt.Errorf("%w: %s", err, out)

@@ -293,7 +293,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Nodes: kube.Nodes, AppPods: kube.AppPods, Leases: kube.Leases, API: kube.API,
 			DeviceOp: deviceOp, Update: update, Operator: drainRequest, Drain: drainProgress, Parts: updateStatus, Conditions: nodeConditions,
 			Kube: kube, K3s: k3s, Disk: k3supdate.NewDevice(p.In(k3sbinary.DefaultVarLib), k3s, p.Root == ""), Operations: record, Consent: p.Consent, HoldFile: p.In(k3supdate.DefaultHoldFile),
-			JournalFile: p.PersistentFile(device.Self, "KubeLifecycleJournal"), BootID: p.Boot, Uptime: device.Uptime,
+			JournalFile: p.PersistentFile(device.Self, "KubeLifecycleJournal"), BootID: p.Boot, Uptime: device.Uptime, Hour: p.Hour,
 			Lifecycle: lifecycle, Journal: lifecycleJournal,
 		},
 		"statusserver": joins,

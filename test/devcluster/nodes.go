@@ -143,7 +143,7 @@ func (n Node) object() *corev1.Node {
 				BootID:                  n.BootID,
 				MachineID:               strings.ReplaceAll(n.UUID, "-", ""),
 				SystemUUID:              n.UUID,
-				KubeletVersion:          kubeVersion + "+k3s1",
+				KubeletVersion:          KubeletVersion,
 				ContainerRuntimeVersion: "containerd://2.1.5-k3s1",
 				KernelVersion:           "6.12.0",
 				OSImage:                 "EVE",

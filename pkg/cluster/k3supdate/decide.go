@@ -30,6 +30,7 @@ type facts struct {
 	now    time.Time
 	uptime time.Duration
 	agent  time.Duration // for which this agent has run
+	hour   time.Duration // how long an hour is
 	boot   string
 	heard  bool // k3sconfig says what is wanted
 	known  bool // the tables show the present, this node in this boot too
@@ -277,6 +278,7 @@ func (f facts) goesOn(a *action) {
 	if j.Kind == types.K3sMinor {
 		long = minorFor
 	}
+	long = time.Duration(float64(long) * f.hour.Hours())
 	switch {
 	case lacks == "":
 		*j = types.KubeLifecycleJournal{Failed: j.Failed}

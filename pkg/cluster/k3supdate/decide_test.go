@@ -14,7 +14,7 @@ var good = finding{known: true}
 // ready are facts of the first of three servers, of which nothing is in the way of a patch.
 func ready() facts {
 	f := facts{
-		now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), uptime: 10 * time.Hour, boot: "boot", heard: true, known: true,
+		now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), uptime: 10 * time.Hour, hour: time.Hour, boot: "boot", heard: true, known: true,
 		version: types.K3sVersionStatus{Version: old, Running: old, OnDisk: true, Wanted: patch},
 		nodes:   []types.Node{server("n1", old), server("n2", old), server("n3", old)}, requestsKnown: true,
 		evidence: evidence{binary: good, snapshot: good, etcd: good, components: good, removed: good},

@@ -102,7 +102,7 @@ func (w *world) facts(d *device) facts {
 	answers := d.up && !d.away && types.QuorumOf(nodes).Has()
 	f := facts{
 		now: started.Add(w.now), uptime: w.now, boot: fmt.Sprint(d.boot), heard: true, known: answers, own: d.row, nodes: nodes, order: order(nodes),
-		version: types.K3sVersionStatus{Version: d.published, Wanted: w.wanted}, requestsKnown: true, agent: time.Hour, conditions: conditions(types.ConditionTrue, ""), drain: d.drain, operatorDrain: d.drain.Phase != "",
+		version: types.K3sVersionStatus{Version: d.published, Wanted: w.wanted}, requestsKnown: true, agent: time.Hour, hour: time.Hour, conditions: conditions(types.ConditionTrue, ""), drain: d.drain, operatorDrain: d.drain.Phase != "",
 		evidence: evidence{binary: good, snapshot: good, etcd: good, components: good, removed: good}, release: d.release,
 		lock: types.Lease{Holder: w.lock.Holder, Version: w.lock.Version}, off: map[string]bool{}, pods: map[string]bool{},
 		checked: d.checked, triedAt: d.tried, looked: d.looked, journal: d.journal, published: d.status,

@@ -93,6 +93,7 @@ type Component struct {
 	HoldFile    string  // DefaultHoldFile, below the root
 	JournalFile string  // of Journal
 	BootID      string
+	Hour        time.Duration        // how long an hour is, of the time that a change may take
 	Uptime      func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Lifecycle pubsub.Writer[types.KubeLifecycle]
@@ -226,7 +227,7 @@ func (c *Component) look() facts {
 	if c.began == 0 {
 		c.began = f.uptime
 	}
-	f.agent, f.kubeInit = f.uptime-c.began, c.K3s.HasSupervisor()
+	f.agent, f.hour, f.kubeInit = f.uptime-c.began, c.Hour, c.K3s.HasSupervisor()
 	var there bool
 	if f.journal, there = c.Journal.Get(types.Global); !there {
 		_, err := os.Lstat(c.JournalFile)
