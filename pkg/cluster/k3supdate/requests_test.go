@@ -93,3 +93,15 @@ func TestARequestOfBeforeAChangeDoesNotTakeItBack(t *testing.T) {
 		t.Errorf("it goes on: %+v", a.status)
 	}
 }
+
+func TestTheTimeThatAChangeMayTakeFollowsTheHour(t *testing.T) {
+	for hour, returns := range map[time.Duration]bool{time.Hour: false, 3 * time.Minute: true} {
+		f := changing()
+		f.version.Running, f.version.Binary, f.hour = old, "", hour
+		f.node(0, func(n *types.Node) { n.KubeletVersion = old })
+		f.journal.Began = f.uptime - patchFor/20
+		if a := decide(f); (a.journal.Step == types.K3sStepReturn) != returns {
+			t.Errorf("of an hour of %s: %s", hour, a.status.Reason)
+		}
+	}
+}
