@@ -440,6 +440,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"audit": &audit.Component{
 			Log: as("audit"), Pulse: pulses["audit"], Record: trail, Segments: audit.DefaultSegments,
 			DeviceOp: deviceOp, Update: update, Operator: drainRequest, Leave: leaveRequest, Detach: detach,
+			Lifecycle: lifecycle, Version: k3sVersion, Membership: memberOf, Object: clusterObject, Parts: updateStatus,
 		},
 	}
 }

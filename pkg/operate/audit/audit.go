@@ -2,7 +2,8 @@
 // who asked, why, and what came of it.
 //
 //	reads:  NodeDrainRequest of zedagent, of baseosmgr and of an operator,
-//	        ClusterLeaveRequest, AppDetachRequest, EdgeNodeInfo, and what the
+//	        ClusterLeaveRequest, AppDetachRequest, EdgeNodeInfo, KubeLifecycle, K3sVersionStatus,
+//	        ClusterMembership, ClusterObject, KubeClusterUpdateStatus, and what the
 //	        others say of their operations
 //	writes: lines in /persist/zedkube/audit (docs/wire.md, "Audit")
 //
@@ -48,16 +49,24 @@ type Component struct {
 	Leave    pubsub.Source[types.ClusterLeaveRequest]
 	Detach   pubsub.Source[types.AppDetachRequest]
 
+	Lifecycle  pubsub.Reader[types.KubeLifecycle]
+	Version    pubsub.Reader[types.K3sVersionStatus]
+	Membership pubsub.Reader[types.ClusterMembership]
+	Object     pubsub.Reader[types.ClusterObject]
+	Parts      pubsub.Reader[types.KubeClusterUpdateStatus]
+
 	Segments int // files that are kept
 
-	asked map[string]types.Operation // what stood at the last look, by ID
+	asked  map[string]types.Operation // what stood at the last look, by ID
+	stands map[subject]standing       // nil until the lines of former runs have been read
 }
 
 // Run steps until ctx is done, and then puts all on the disk.
 func (c *Component) Run(ctx context.Context) {
 	defer func() { _ = c.apply(action{write: true, counts: true, all: true, sync: true}) }()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
-		c.Record, c.DeviceOp, c.Update, c.Operator, c.Leave, c.Detach)
+		c.Record, c.DeviceOp, c.Update, c.Operator, c.Leave, c.Detach,
+		c.Lifecycle, c.Version, c.Membership, c.Object, c.Parts)
 }
 
 // Step looks, decides and acts once.
@@ -68,6 +77,23 @@ func (c *Component) look() facts {
 	f.keep, f.asked = c.Segments, c.asked
 	f.asks, f.silent = c.asks()
 	f.segments, f.err = segments(c.Record.Dir)
+	if c.stands == nil {
+		c.stands = map[subject]standing{}
+		former, _, _ := Read(c.Record.Dir) // what cannot be read is recorded once more
+		for _, o := range former {
+			follow(c.stands, o)
+		}
+	}
+	f.stands = c.stands
+	version, heard := c.Version.Get(types.Global)
+	f.life.wanted, f.life.running, f.life.heard = version.Wanted, version.Running, heard
+	f.life.change, _ = c.Lifecycle.Get(types.Global)
+	f.life.membership, _ = c.Membership.Get(types.Global)
+	object, _ := c.Object.Get(types.Global)
+	if m := f.life.membership.Config; m != nil && object.Metadata.UID == m.ClusterID.UUID.String() {
+		f.life.joined = object.Status.Of(types.ClusterJoined).Status == types.ConditionTrue
+	}
+	f.life.update, _ = c.Parts.Get(types.Global)
 	return f
 }
 
@@ -82,6 +108,7 @@ func (c *Component) apply(a action) error {
 	}
 	for _, o := range a.heard {
 		c.Record.note(o)
+		follow(c.stands, o)
 	}
 	if a.asked != nil {
 		c.asked = a.asked

@@ -26,6 +26,9 @@ type facts struct {
 	asks   map[string]types.Operation // what the device is asked for, by ID
 	asked  map[string]types.Operation // the same, at the last look
 	silent map[string]bool            // by operation and requester: whose topic has not been heard of yet
+
+	life   life
+	stands map[subject]standing
 }
 
 type segment struct {
@@ -53,6 +56,11 @@ func decide(f facts) action {
 		if _, stands := f.asks[id]; !stands && f.silent[o.Op+" "+o.By] {
 			a.asked[id] = o
 		}
+	}
+	lines, again := newLines(f)
+	a.heard = append(a.heard, lines...)
+	if again > 0 {
+		a.wait(again)
 	}
 	if f.dirty {
 		if rest := syncEvery - f.now.Sub(f.synced); rest > 0 && rest <= syncEvery {

@@ -33,6 +33,12 @@ type stage struct {
 	deviceOp, update, operator source[types.NodeDrainRequest]
 	leave                      source[types.ClusterLeaveRequest]
 	detach                     source[types.AppDetachRequest]
+
+	lifecycle  pubsub.Table[types.KubeLifecycle]
+	version    pubsub.Table[types.K3sVersionStatus]
+	membership pubsub.Table[types.ClusterMembership]
+	object     pubsub.Table[types.ClusterObject]
+	parts      pubsub.Table[types.KubeClusterUpdateStatus]
 }
 
 // source is a table that can be told to be incomplete yet.
@@ -52,6 +58,7 @@ func newStage(t *testing.T) *stage {
 		Log: logger, Pulse: &loop.Pulse{}, Segments: DefaultSegments,
 		Record:   &Record{Log: logger, Info: &s.info, Dir: filepath.Join(t.TempDir(), "audit"), Segment: DefaultSegment},
 		DeviceOp: &s.deviceOp, Update: &s.update, Operator: &s.operator, Leave: &s.leave, Detach: &s.detach,
+		Lifecycle: &s.lifecycle, Version: &s.version, Membership: &s.membership, Object: &s.object, Parts: &s.parts,
 	}
 	t.Cleanup(func() { s.Record.mu.Lock(); s.Record.store.close(); s.Record.mu.Unlock() })
 	return s
