@@ -110,6 +110,12 @@ const (
 	ClusterSettled        ClusterConditionType = "Settled"
 )
 
+// Reasons of conditions that others look for.
+const (
+	ComponentUpdateFailed = "UpdateFailed" // of ComponentsUpdated
+	KubeContainerError    = "Error"        // of KubeContainerReady
+)
+
 // ClusterCondition is one condition.
 type ClusterCondition struct {
 	Type               ClusterConditionType `json:"type"`

@@ -179,6 +179,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		Version: p.Version, Lease: kubeapi.StatsLease, Pulses: pulses, Bus: bus, Requests: requests, Operations: record,
 		Info: info, Nodes: kube.Nodes, API: kube.API, Leases: kube.Leases,
 		Leader: leaderInfo, Progress: drainProgress, Health: reportHealth, Conditions: nodeConditions,
+		Object: clusterObject, Lifecycle: lifecycle,
 	}
 	live := overview.Live{Root: p.Root, Node: kube.Nodes, Info: info, API: kube.API}
 	shown := &page.Page{

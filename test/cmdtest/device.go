@@ -68,6 +68,10 @@ func Troubled() overview.Overview {
 			AddressReady: true, Role: "server", JoinServer: "10.0.0.1", Wanted: true,
 			Membership: overview.Membership{Source: told("/persist/status/zedkube/ClusterMembership/global.json", time.Hour), State: types.MembershipDoubtful, Reason: "no peer has received the current list of masters yet", InvalidSince: Ago(time.Hour)},
 			Members:    overview.Members{Source: told("/run/zedkube/ClusterMembers/global.json", time.Minute), Masters: []string{"a", "b", "c"}, TieBreaker: "node-4"},
+			Object: overview.Object{
+				Source: told("/persist/status/zedkube/ClusterObject/global.json", time.Minute), Phase: types.ClusterDegraded, Since: Ago(5 * time.Hour), Why: "1 of 4 nodes are not Ready: node-3.",
+				Conditions: []types.ClusterCondition{{Type: types.ComponentsUpdated, Status: types.ConditionFalse, Reason: types.ComponentUpdateFailed, Message: "The update of kubevirt failed: no \x1bimage.", LastTransitionTime: Ago(time.Hour)}},
+			},
 		},
 		Drain:   overview.Drain{Source: told("/run/zedkube/NodeDrainProgress/global.json", time.Second), Progress: Emptying(), Status: "DRAINRETRYING", RequestedBy: "DEVICEOP"},
 		Lease:   overview.Lease{Source: told("/run/zedkube/KubeLeaderElectInfo/global.json", time.Hour), Leader: "node-1", Takes: true, Running: true, Since: Ago(50 * time.Hour)},
@@ -76,7 +80,7 @@ func Troubled() overview.Overview {
 		Apps:    overview.Apps{Source: told("/run/zedagent/AppInstanceConfig", time.Hour), List: []overview.App{down, runs, off}},
 		Nodes:   TroubledNodes(),
 		Conditions: overview.Conditions{
-			Source: told("/persist/status/zedkube/KubeNodeConditions/global.json", time.Minute), Kubernetes: "v1.34.2+k3s1", Longhorn: "v1.9.0",
+			Source: told("/persist/status/zedkube/KubeNodeConditions/global.json", time.Minute), Kubernetes: "v1.34.2+k3s1", CDI: "v1.57.1", Longhorn: "v1.9.0",
 			List: []types.NodeStateCondition{
 				{Type: types.StateClientCertificate, Status: types.ConditionFalse, Since: Ago(time.Hour), Message: "The client certificate ends in 9 days.", ExpiresAt: Ago(-9 * 24 * time.Hour)},
 				{Type: types.StateCordon, Status: types.ConditionTrue},
@@ -84,7 +88,8 @@ func Troubled() overview.Overview {
 			},
 			Certificates: []types.NodeCertificate{{Name: "client", NotAfter: Ago(-9 * 24 * time.Hour)}},
 		},
-		Disks: []overview.Disk{{Path: "/run", Size: 2 << 30, Free: 1 << 30}, {Path: "/persist", Size: 100 << 30, Free: 3 << 30}},
+		Change: &types.KubeLifecycle{Phase: types.LifecycleStuck, From: "v1.34.2+k3s1", To: "v1.34.4+k3s1", Reason: "The kubelet\x1b does not start.", Since: Ago(time.Hour)},
+		Disks:  []overview.Disk{{Path: "/run", Size: 2 << 30, Free: 1 << 30}, {Path: "/persist", Size: 100 << 30, Free: 3 << 30}},
 	}
 	o.Problems = health.Problems(o)
 	return o

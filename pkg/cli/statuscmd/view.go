@@ -25,6 +25,7 @@ func putStatus(s *terminal.Screen, o overview.Overview) {
 	if o.Node.NoCluster == "" {
 		f.api(o.API)
 		f.cluster(o)
+		f.phase(o)
 		f.drain(o.Drain)
 		f.lease(o)
 		f.report(o.Report)
@@ -141,6 +142,17 @@ func (f summary) api(a overview.API) {
 		text += ": " + terminal.Clean(a.Why)
 	}
 	f.line("API server", a.Since, look, text)
+}
+
+// phase is that of the cluster, and of a change of k3s that there is.
+func (f summary) phase(o overview.Overview) {
+	if c := o.Cluster.Object; c.Phase != "" {
+		look := map[types.ClusterPhase]terminal.Style{types.ClusterProvisioned: terminal.Green, types.ClusterFailed: terminal.Red}[c.Phase]
+		f.line("phase", c.Since, look, terminal.Clean(fmt.Sprintf("%s: %s", c.Phase, c.Why)))
+	}
+	if c := o.Change; c != nil && c.To != "" {
+		f.line("k3s", c.Since, terminal.Yellow, terminal.Clean(fmt.Sprintf("%s: %s to %s: %s", c.Phase, c.From, c.To, c.Reason)))
+	}
 }
 
 func (f summary) cluster(o overview.Overview) {
@@ -302,7 +314,7 @@ func (f summary) conditions(c overview.Conditions) {
 	}
 	f.reported("conditions", c.Source, look, text)
 	var versions []string
-	for _, v := range []struct{ name, version string }{{"Kubernetes", c.Kubernetes}, {"KubeVirt", c.KubeVirt}, {"Longhorn", c.Longhorn}, {"CNI", c.CNI}} {
+	for _, v := range []struct{ name, version string }{{"Kubernetes", c.Kubernetes}, {"KubeVirt", c.KubeVirt}, {"CDI", c.CDI}, {"Longhorn", c.Longhorn}, {"CNI", c.CNI}} {
 		if v.version != "" {
 			versions = append(versions, v.name+" "+terminal.Clean(v.version))
 		}

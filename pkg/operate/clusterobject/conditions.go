@@ -135,7 +135,7 @@ func cluster(f facts) verdict {
 	return ready(f, func(types.Node) bool { return true }, "node", "Nodes")
 }
 
-const reasonError = "Error"
+const reasonError = types.KubeContainerError
 
 // container is what kube-init says of itself. After a boot it is silent until it has
 // started; where k3s answers without it, it is none of this EVE.
@@ -177,7 +177,7 @@ func components(f facts) verdict {
 	case u.Status == types.KubeCompUpdateCompleted:
 		return fine("Updated", fmt.Sprintf("The last update of a component completed: %s.", u.Component))
 	}
-	return bad("UpdateFailed", fmt.Sprintf("The update of %s to KubeVersion %d failed (%s): %s It is not retried, and no later component is updated, until EVE brings another KubeVersion.",
+	return bad(types.ComponentUpdateFailed, fmt.Sprintf("The update of %s to KubeVersion %d failed (%s): %s It is not retried, and no later component is updated, until EVE brings another KubeVersion.",
 		u.Component, u.DestinationKubeUpdateVersion, u.Status, cmp.Or(sentence(u.Error), "no reason is given.")))
 }
 

@@ -34,6 +34,8 @@ const (
 	anchorApps     = "Applications"
 	anchorMounts   = "Volumes that are not mounted"
 	anchorOverride = "The settings of k3s"
+	anchorVersion  = "The version of k3s"
+	anchorObject   = "The cluster as one object"
 	anchorOutside  = "Certificates and outside changes"
 	anchorFiles    = "Files that cannot be read, full disks"
 )
@@ -98,6 +100,8 @@ func rules() []rule {
 		{"AppWaits", anchorApps, findAppWaits},
 		{"AppRestarts", anchorApps, findAppRestarts},
 	}, conditionRules(), []rule{
+		{"K3sChange", anchorVersion, findK3sChange},
+		{"KubeContainer", anchorObject, findKubeContainer},
 		{"K3sOverride", anchorOverride, findK3sOverride},
 		{"DiskFull", anchorFiles, findDiskFull},
 		{"Unreadable", anchorFiles, findUnreadable},

@@ -163,6 +163,34 @@ func findK3sOverride(o seen, tell func(types.Finding)) {
 	}
 }
 
+// findK3sChange finds a change of k3s that does not go on by itself. That one waits, or is
+// refused, is a condition.
+func findK3sChange(o seen, tell func(types.Finding)) {
+	const see = "See zedkube topics zedkube/KubeLifecycle."
+	switch c := o.Change; {
+	case c == nil || !o.fresh():
+	case c.Phase == types.LifecycleStuck:
+		tell(bad(see, "The change of k3s is stuck%s", because(c.Reason)).Of("", c.Since))
+	case c.Phase == types.LifecycleFailed:
+		tell(warn("Find the cause, then change the setting k3s.version, or: zedkube k3s release "+c.To, "k3s did not change, and runs %s again%s", c.From, because(c.Reason)).Of("", c.Since))
+	}
+}
+
+// findKubeContainer finds what EVE's kube container says of itself and of its updates.
+func findKubeContainer(o seen, tell func(types.Finding)) {
+	for _, c := range o.Cluster.Object.Conditions {
+		switch {
+		case !o.fresh():
+		case c.Reason == types.ComponentUpdateFailed:
+			tell(warn("Look into the log of the kube container. An EVE with another KubeVersion tries again.", "%s", c.Message).Of(string(c.Type), c.LastTransitionTime))
+		case c.Reason == types.KubeContainerError && o.Cluster.Object.Phase == types.ClusterFailed:
+			tell(bad("Look into the log of the kube container.", "%s", c.Message).Of(string(c.Type), c.LastTransitionTime))
+		case c.Reason == types.KubeContainerError:
+			tell(warn("Look into the log of the kube container.", "%s", c.Message).Of(string(c.Type), c.LastTransitionTime))
+		}
+	}
+}
+
 // conditionRules tell of conditions that are False, but those that other rules
 // use for what they find.
 func conditionRules() []rule {

@@ -142,6 +142,18 @@ func TestProblems(t *testing.T) {
 		{"an override of k3s that replaces a list", func(o *overview.Overview) {
 			o.Override = &types.K3sOverrideStatus{Accepted: true, Warnings: []types.K3sOverrideNote{{Option: "disable", Why: "w"}}}
 		}, []string{"warn K3sOverride"}},
+		{"a change of k3s waits", lifecycle(types.LifecycleWaits), nil},
+		{"a change of k3s is stuck", lifecycle(types.LifecycleStuck), []string{"bad K3sChange"}},
+		{"a change of k3s was taken back", lifecycle(types.LifecycleFailed), []string{"warn K3sChange"}},
+		{"what a dead agent said last of a change is no news", func(o *overview.Overview) {
+			o.Agent.Runs = false
+			lifecycle(types.LifecycleStuck)(o)
+		}, []string{"bad AgentDead"}},
+		{"an update of a component failed", container(types.ClusterDegraded, types.ComponentsUpdated, types.ComponentUpdateFailed), []string{"warn KubeContainer ComponentsUpdated"}},
+		{"a component is updated", container(types.ClusterUpgrading, types.ComponentsUpdated, "Updating"), nil},
+		{"the kube container has an error, and k3s runs", container(types.ClusterDegraded, types.KubeContainerReady, types.KubeContainerError), []string{"warn KubeContainer KubeContainerReady"}},
+		{"the kube container has an error, and k3s does not run", container(types.ClusterFailed, types.KubeContainerReady, types.KubeContainerError), []string{"bad KubeContainer KubeContainerReady"}},
+		{"the kube container is starting", container(types.ClusterDegraded, types.KubeContainerReady, "Initializing"), nil},
 		{"the last replica is here", func(o *overview.Overview) {
 			o.Storage.Volumes[0].Online, o.Storage.Volumes[0].Robustness = 1, "Degraded"
 		}, []string{"bad LastReplica v"}},
@@ -261,5 +273,19 @@ func TestWhatIsSaidOfAnOverrideOfK3s(t *testing.T) {
 		if p := Problems(o); len(p) != 1 || !strings.Contains(p[0].Evidence, want) || !p[0].Since.Equal(s.Since) {
 			t.Errorf("%+v, want %q", p, want)
 		}
+	}
+}
+
+func lifecycle(phase types.KubeLifecyclePhase) func(*overview.Overview) {
+	return func(o *overview.Overview) {
+		o.Change = &types.KubeLifecycle{Phase: phase, From: "v1.34.2+k3s1", To: "v1.34.4+k3s1", Reason: "A reason."}
+	}
+}
+
+// container is a condition of EVE's kube container.
+func container(phase types.ClusterPhase, of types.ClusterConditionType, reason string) func(*overview.Overview) {
+	return func(o *overview.Overview) {
+		o.Cluster.Object.Phase = phase
+		o.Cluster.Object.Conditions = []types.ClusterCondition{{Type: of, Status: types.ConditionFalse, Reason: reason, Message: "A message."}}
 	}
 }

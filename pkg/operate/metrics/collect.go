@@ -39,8 +39,16 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	if h, ok := c.Health.Get(types.Global); ok {
 		report(s, h, now)
 	}
+	o, known := c.Object.Get(types.Global)
 	if k, ok := c.Conditions.Get(types.Global); ok {
-		conditions(s, k, now)
+		conditions(s, k, o.Status.Components.CDI, now)
+	}
+	if known {
+		oneHot(s, "zedkube_cluster_phase", "1 for the phase of the cluster as this node sees it.", o.Status.Phase, clusterPhases)
+		s.gauge("zedkube_component_update_failed", "1 if the last update of a component of Kubernetes failed: no later one is updated.", boolValue(o.Status.Of(types.ComponentsUpdated).Reason == types.ComponentUpdateFailed))
+	}
+	if l, ok := c.Lifecycle.Get(types.Global); ok {
+		oneHot(s, "zedkube_k3s_lifecycle_phase", "1 for the phase of a change of k3s on this node.", l.Phase, lifecyclePhases)
 	}
 }
 
@@ -117,6 +125,14 @@ func (s sink) gauge(name, help string, value float64, labels ...string) {
 	s.put(prometheus.GaugeValue, name, help, value, labels)
 }
 
+// oneHot puts 1 for the phase that it is, and 0 for every other one.
+func oneHot[T ~string](s sink, name, help string, is T, phases []T) {
+	at := oneOf(is, phases)
+	for _, phase := range append(slices.Clone(phases), other) {
+		s.gauge(name, help, boolValue(at == string(phase)), "phase", string(phase))
+	}
+}
+
 // counter puts one value of a metric that only grows.
 func (s sink) counter(name, help string, value float64, labels ...string) {
 	s.put(prometheus.CounterValue, name, help, value, labels)
@@ -162,6 +178,12 @@ var (
 	phases = []types.DrainPhase{
 		types.PhaseIdle, types.PhaseGates, types.PhaseEmptying, types.PhaseComplete, types.PhaseNoCordon, types.PhaseNotEmpty,
 	}
+	clusterPhases = []types.ClusterPhase{
+		types.ClusterNotInitialized, types.ClusterProvisioning, types.ClusterProvisioned, types.ClusterUpgrading, types.ClusterDegraded, types.ClusterFailed, types.ClusterLeaving,
+	}
+	lifecyclePhases = []types.KubeLifecyclePhase{
+		types.LifecycleIdle, types.LifecycleRefused, types.LifecycleWaits, types.LifecycleChanges, types.LifecycleReturns, types.LifecycleFailed, types.LifecycleStuck,
+	}
 	outlooks = []types.DrainOutlook{types.OutlookSlow, types.OutlookNever}
 	cordons  = []string{"zedkube", "operator", "tie-breaker", "kept"}
 	sections = []string{
@@ -173,8 +195,11 @@ var (
 	outcomes     = []types.OperationOutcome{types.OperationOK, types.OperationRefused, types.OperationFailed, types.OperationUnanswered}
 	// operationVerbs are the first words of what is audited.
 	operationVerbs = []string{
-		"annotate", "ask", "bind", "cancel", "cordon", "create", "delete", "disable", "drain", "enable", "ensure", "evict", "fence", "force", "force-delete",
-		"forget", "free", "issue", "keep", "label", "leave", "detach", "note", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart", "revoke",
+		"annotate", "ask", "begin", "bind", "cancel", "cordon", "create", "delete", "disable", "drain", "enable", "ensure", "evict", "fence", "force", "force-delete",
+		"forget", "free", "issue", "join", "keep", "label", "leave", "detach", "note", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart", "revoke",
+||||||| parent of 228b23ce (pkg/operate: show the phase of the cluster and of a change of k3s everywhere)
+		"annotate", "ask", "begin", "bind", "cancel", "cordon", "create", "delete", "drain", "ensure", "evict", "fence", "force", "force-delete",
+		"forget", "free", "issue", "join", "keep", "label", "leave", "detach", "note", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart", "revoke",
 		"scale", "set", "stamp", "taint", "take", "uncordon", "unfence", "unkeep", "unlock", "untaint", "update", "withdraw", "witness", "write",
 	}
 )
@@ -252,10 +277,7 @@ func (raising) Println(what ...any) {
 }
 
 func drain(s sink, p types.NodeDrainProgress, now time.Time) {
-	at := oneOf(p.Phase, phases)
-	for _, phase := range append(slices.Clone(phases), other) {
-		s.gauge("zedkube_drain_phase", "1 for the current phase of this node's drain.", boolValue(at == string(phase)), "phase", string(phase))
-	}
+	oneHot(s, "zedkube_drain_phase", "1 for the current phase of this node's drain.", p.Phase, phases)
 	seconds := 0.0
 	if p.Ended.IsZero() {
 		seconds = since(now, p.Started)
@@ -310,7 +332,7 @@ func report(s sink, h types.KubeReportHealth, now time.Time) {
 	}
 }
 
-func conditions(s sink, k types.KubeNodeConditions, now time.Time) {
+func conditions(s sink, k types.KubeNodeConditions, cdi string, now time.Time) {
 	for _, of := range types.NodeStateTypes() {
 		c, ok := k.Of(of)
 		if !ok {
@@ -329,7 +351,7 @@ func conditions(s sink, k types.KubeNodeConditions, now time.Time) {
 		s.gauge("zedkube_cluster_install_time_seconds", "When the cluster was installed, in Unix time, by its clock.", float64(k.InstalledAt.Unix()))
 	}
 	s.gauge("zedkube_cluster_info", "1, with the versions of the cluster's parts; empty where unknown.", 1,
-		"kubernetes", text(k.Kubernetes), "kubevirt", text(k.KubeVirt), "longhorn", text(k.Longhorn), "cni", text(k.CNI))
+		"kubernetes", text(k.Kubernetes), "kubevirt", text(k.KubeVirt), "cdi", text(cdi), "longhorn", text(k.Longhorn), "cni", text(k.CNI))
 	left := map[string]float64{}
 	for _, c := range k.Certificates {
 		name, days := oneOf(c.Name, certificates), c.NotAfter.Sub(now).Hours()/24

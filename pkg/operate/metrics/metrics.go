@@ -38,6 +38,8 @@ type Metrics struct {
 	Progress   pubsub.Reader[types.NodeDrainProgress]
 	Health     pubsub.Reader[types.KubeReportHealth]
 	Conditions pubsub.Reader[types.KubeNodeConditions]
+	Object     pubsub.Reader[types.ClusterObject]
+	Lifecycle  pubsub.Reader[types.KubeLifecycle]
 }
 
 const (

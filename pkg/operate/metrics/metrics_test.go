@@ -223,7 +223,7 @@ func TestEveryRecordedOperationIsCountedByItsName(t *testing.T) {
 }
 
 // asked is every metric that the alerts ask for.
-var asked = regexp.MustCompile(`\b(zedkube|process|go)_[a-z_]+`)
+var asked = regexp.MustCompile(`\b(zedkube|process|go)_[a-z0-9_]+`)
 
 func TestEveryMetricOfTheAlertsIsThere(t *testing.T) {
 	content, err := os.ReadFile("../../../docs/alerts.yaml")

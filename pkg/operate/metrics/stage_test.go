@@ -33,6 +33,8 @@ type stage struct {
 	progress   pubsub.Table[types.NodeDrainProgress]
 	health     pubsub.Table[types.KubeReportHealth]
 	conditions pubsub.Table[types.KubeNodeConditions]
+	object     pubsub.Table[types.ClusterObject]
+	lifecycle  pubsub.Table[types.KubeLifecycle]
 	*Metrics
 }
 
@@ -45,7 +47,7 @@ func newStage() *stage {
 		Version: "1.8.0", Lease: "eve-kube-stats-leader", Pulses: map[string]*loop.Pulse{"drain": {}, "leader": {}},
 		Bus: bus{}, Requests: NewRequests(), Operations: NewOperations(types.NoOperations{}),
 		Info: &s.info, Nodes: &s.nodes, API: &s.api, Leases: &s.leases, Leader: &s.leader,
-		Progress: &s.progress, Health: &s.health, Conditions: &s.conditions,
+		Progress: &s.progress, Health: &s.health, Conditions: &s.conditions, Object: &s.object, Lifecycle: &s.lifecycle,
 	}
 	return s
 }
@@ -81,6 +83,11 @@ func full(now time.Time) *stage {
 		Kubernetes: "v1.34.2+k3s1", KubeVirt: "v1.7.3", Longhorn: "v1.9.1", CNI: "flannel vxlan", InstalledAt: now.Add(-24 * time.Hour),
 		Certificates: []types.NodeCertificate{{Name: "client", NotAfter: now.Add(36 * time.Hour)}, {Name: "CA", NotAfter: now.Add(240 * time.Hour)}},
 	})
+	_ = s.object.Publish(types.Global, types.ClusterObject{Status: types.ClusterObjectStatus{
+		Phase: types.ClusterUpgrading, Components: types.ClusterComponents{CDI: "v1.57.1"},
+		Conditions: []types.ClusterCondition{{Type: types.ComponentsUpdated, Status: types.ConditionFalse, Reason: types.ComponentUpdateFailed}},
+	}})
+	_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleStuck})
 	s.Requests.Answered("list", 200, 30*time.Millisecond)
 	s.Requests.Answered("watch", 200, 2*time.Millisecond)
 	s.Requests.Answered("get", 0, 12*time.Second)

@@ -28,6 +28,7 @@ type Overview struct {
 	Nodes      Nodes
 	Conditions Conditions
 	Override   *types.K3sOverrideStatus `json:",omitempty"` // nil where the setting is empty
+	Change     *types.KubeLifecycle     `json:",omitempty"` // of the version of k3s
 	K3s        []string                 `json:",omitempty"` // sentences: what changes k3s or the kube container; none while all is as always
 	Disks      []Disk                   // file systems that the agent writes to
 	Unreadable []Source                 // files that are there and cannot be read
@@ -87,6 +88,16 @@ type Cluster struct {
 	Wanted       bool      `json:",omitzero"` // the controller's configuration is valid and names a cluster
 	Membership   Membership
 	Members      Members
+	Object       Object
+}
+
+// Object is the cluster as one object, as far as nothing else here says it.
+type Object struct {
+	Source                              // ClusterObject
+	Phase      types.ClusterPhase       `json:",omitzero"`
+	Since      time.Time                `json:",omitzero"` // of Phase
+	Why        string                   `json:",omitzero"`
+	Conditions []types.ClusterCondition `json:",omitempty"` // those of EVE's kube container
 }
 
 // Membership is whether this device belongs to a cluster.
@@ -201,6 +212,7 @@ type Conditions struct {
 	List         []types.NodeStateCondition `json:",omitempty"`
 	Kubernetes   string                     `json:",omitzero"` // versions
 	KubeVirt     string                     `json:",omitzero"`
+	CDI          string                     `json:",omitzero"`
 	Longhorn     string                     `json:",omitzero"`
 	CNI          string                     `json:",omitzero"`
 	InstalledAt  time.Time                  `json:",omitzero"`

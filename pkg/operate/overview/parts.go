@@ -151,6 +151,21 @@ func (r *reader) conditions() {
 	}
 }
 
+// object adds what EVE's kube container says of itself and of its updates.
+func (r *reader) object() {
+	o, t := kept[types.ClusterObject](r, "ClusterObject")
+	r.o.Cluster.Object = Object{Source: t, Phase: o.Status.Phase, Since: UTC(o.Status.Since), Why: o.Status.Description}
+	for _, kind := range []types.ClusterConditionType{types.KubeContainerReady, types.ComponentsUpdated} {
+		if c := o.Status.Of(kind); c.Type != "" {
+			r.o.Cluster.Object.Conditions = append(r.o.Cluster.Object.Conditions, c)
+		}
+	}
+	r.o.Conditions.CDI = o.Status.Components.CDI
+	if l, source := one[types.KubeLifecycle](r, global(plain(self, "KubeLifecycle"))); source.Known() {
+		r.o.Change = &l
+	}
+}
+
 func (r *reader) override() {
 	if s, source := one[types.K3sOverrideStatus](r, global(plain(self, "K3sOverrideStatus"))); source.Known() {
 		r.o.Override = &s

@@ -39,6 +39,7 @@ func Read(root string, now time.Time) Overview {
 	r.storage()
 	r.apps()
 	r.conditions()
+	r.object()
 	r.override()
 	r.k3s()
 	r.api()
@@ -156,7 +157,7 @@ func Steady(o Overview) Overview {
 	}
 	// A topic that is rewritten with the same content has not changed.
 	for _, t := range []*Source{
-		&out.Node.Source, &out.API.Kubeconfig, &out.Cluster.Source, &out.Cluster.Membership.Source, &out.Cluster.Members.Source, &out.Drain.Source,
+		&out.Node.Source, &out.API.Kubeconfig, &out.Cluster.Source, &out.Cluster.Membership.Source, &out.Cluster.Members.Source, &out.Cluster.Object.Source, &out.Drain.Source,
 		&out.Lease.Source, &out.Report.Source, &out.Report.Info, &out.Storage.Source, &out.Apps.Source, &out.Nodes.Source, &out.Conditions.Source,
 	} {
 		t.At = time.Time{}

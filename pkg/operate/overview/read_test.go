@@ -76,18 +76,20 @@ func TestEveryTopicIsRead(t *testing.T) {
 	d.sample("/run/zedkube", "ENClusterAppStatus", "a")
 	d.sample("/persist/status/zedkube", "ClusterMembership", "global")
 	d.sample("/persist/status/zedkube", "KubeNodeConditions", "global")
+	d.sample("/persist/status/zedkube", "ClusterObject", "global")
+	d.sample("/run/zedkube", "KubeLifecycle", "global")
 	d.sample("/run/zedkube-cli", "NodeDrainRequest", "global")
 	d.put("/run/.kube/k3s/k3s.yaml", "")
 	o := d.read()
 	for name, told := range map[string]overview.Source{
 		"node": o.Node.Source, "cluster": o.Cluster.Source, "membership": o.Cluster.Membership.Source, "members": o.Cluster.Members.Source, "drain": o.Drain.Source,
-		"lease": o.Lease.Source, "report": o.Report.Source, "nodes": o.Nodes.Source, "storage": o.Storage.Source, "conditions": o.Conditions.Source, "kubeconfig": o.API.Kubeconfig,
+		"lease": o.Lease.Source, "report": o.Report.Source, "nodes": o.Nodes.Source, "storage": o.Storage.Source, "conditions": o.Conditions.Source, "object": o.Cluster.Object.Source, "kubeconfig": o.API.Kubeconfig,
 	} {
 		if !told.Known() || strings.HasPrefix(told.File, d.root) || !strings.HasPrefix(told.File, "/") {
 			t.Errorf("%s was not read: %+v", name, told)
 		}
 	}
-	if !o.Agent.Runs || len(o.Apps.List) != 1 || len(o.Nodes.List) != 1 || len(o.Conditions.List) == 0 || o.Drain.Request == nil || len(o.Storage.Volumes) == 0 {
+	if !o.Agent.Runs || len(o.Apps.List) != 1 || len(o.Nodes.List) != 1 || len(o.Conditions.List) == 0 || o.Drain.Request == nil || len(o.Storage.Volumes) == 0 || o.Cluster.Object.Phase == "" || o.Change == nil || o.Conditions.CDI == "" {
 		t.Errorf("a part is missing: %+v", o)
 	}
 	if len(o.Unreadable) > 0 {
