@@ -25,12 +25,14 @@ type ClusterMetadata struct {
 	UID  string `json:"uid,omitempty"`  // the cluster's UUID; "" where no cluster is declared
 }
 
-// ClusterSpec is what is declared, as far as EVE declares it. All but Leave is the controller's.
+// ClusterSpec is what is declared, as far as EVE declares it. All but Leave and
+// DisableWorkloads is the controller's.
 type ClusterSpec struct {
 	Version     string            `json:"version,omitempty"` // setting k3s.version
 	ClusterType string            `json:"clusterType"`       // k3s
 	Role        string            `json:"role,omitempty"`    // of this node: bootstrap, server or worker
 	Leave       bool              `json:"leave"`             // an operator asks that this node leave
+	Disabled    bool              `json:"disableWorkloads"`  // an operator asks that no workload of the cluster run
 	APIServer   ClusterAPIServer  `json:"apiServer"`
 	Networking  ClusterNetworking `json:"networking"`
 	Storage     string            `json:"storage,omitempty"` // ClusterType of EVE: K3sBase, ReplicatedStorage
@@ -64,6 +66,7 @@ const (
 	ClusterProvisioning   ClusterPhase = "Provisioning"   // k3s is being installed, or this node joins
 	ClusterProvisioned    ClusterPhase = "Provisioned"    // all is well
 	ClusterUpgrading      ClusterPhase = "Upgrading"      // k3s or a component is being updated
+	ClusterDisabled       ClusterPhase = "Disabled"       // the workloads of the cluster are disabled, or are being disabled or enabled
 	ClusterDegraded       ClusterPhase = "Degraded"       // it was provisioned, and not all is well
 	ClusterFailed         ClusterPhase = "Failed"         // it was not provisioned, or k3s does not run, for a stated error
 	ClusterLeaving        ClusterPhase = "Leaving"        // this node leaves
@@ -140,6 +143,7 @@ type ClusterAtStake struct {
 	ByOperator     bool            `json:"byOperator,omitempty"`     // the leave was asked for at the device
 	Drain          string          `json:"drain,omitempty"`          // phase of the drain for it, and why it is in that
 	EndsCluster    bool            `json:"endsCluster,omitempty"`    // this is the last node that can run anything, or the last that votes
+	Applications   int             `json:"applications"`             // that run on this node, as last seen
 	Volumes        []ClusterVolume `json:"volumes"`                  // whose data would be lost, bounded
 	OmittedVolumes int             `json:"omittedVolumes,omitempty"` // how many more there are
 	VolumesAsOf    time.Time       `json:"volumesAsOf,omitzero"`     // when they were looked at; zero: it is not known which there are

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cluster/k3sconfig"
 	"github.com/zedkube/zedkube/pkg/cluster/membership"
 	"github.com/zedkube/zedkube/pkg/operate/clusterobject"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
@@ -51,6 +52,9 @@ func TestTheExamplesOfTheClusterAPIAreAnswered(t *testing.T) {
 		if err := own.Membership.Publish(types.Global, types.ClusterMembership{State: state}); err != nil {
 			t.Fatal(err)
 		}
+		if err := components["k3sconfig"].(*k3sconfig.Component).Status.Publish(types.Global, types.K3sVersionStatus{Running: "v1.34.2+k3s1"}); err != nil {
+			t.Fatal(err) // without a version there has been no Kubernetes, and nothing is disabled
+		}
 		if err := components["clusterobject"].(*clusterobject.Component).Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -78,6 +82,10 @@ func TestTheExamplesOfTheClusterAPIAreAnswered(t *testing.T) {
 				t.Errorf("%s: after DELETE the request is there: %v", state, err == nil)
 			} else if strings.Contains(command, `"leave":false`) && err == nil { // the object has not seen the request yet
 				t.Errorf("%s: after the withdrawal the request is there", state)
+			}
+			request = filepath.Join(p.Root, "run/zedkube-cli/WorkloadsRequest/global.json")
+			if asked, _ := os.ReadFile(request); strings.Contains(command, "disableWorkloads") && !strings.Contains(string(asked), `"Disable":true,"Reason":"new switch"`) {
+				t.Errorf("%s: after the patch the request is %s", state, asked)
 			}
 		}
 	}

@@ -211,7 +211,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		Handler: &clusterobject.API{
 			Object: clusterObject, Membership: memberOf, Requests: requested, RequestFile: p.TopicFile(device.CommandAgent, "ClusterLeaveRequest"),
 		},
-		Methods: []string{http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodDelete}, Effect: "PATCH and DELETE: a request to leave is made or withdrawn",
+		Methods: []string{http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodDelete}, Effect: "PATCH and DELETE: a request to leave, or to disable workloads, is made or withdrawn",
 	}
 	routes[clusterobject.AuditPath] = routes["/api/audit"]
 	routes[clusterobject.OpenAPIPath] = localserver.Route{Handler: http.HandlerFunc(clusterobject.ServeOpenAPI)}
@@ -434,8 +434,8 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Log: as("clusterobject"), Pulse: pulses["clusterobject"],
 			Membership: memberOf, Cluster: clusterStatus, Info: info, KubeInit: kubeInit, Update: updateStatus,
 			K3s: k3sVersion, Lifecycle: lifecycle, Override: k3sOverride, Conditions: nodeConditions,
-			Leave: leaveRequest, Progress: drainProgress, Journal: drainJournal, Peers: clusterPeers, Without: without,
-			Nodes: kube.Nodes, API: kube.API, CDI: kube.CDI, Dial: (&net.Dialer{}).DialContext, Version: p.Version,
+			Leave: leaveRequest, Progress: drainProgress, Journal: drainJournal, Peers: clusterPeers, Without: without, Workloads: workloadsStatus,
+			Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API, CDI: kube.CDI, Dial: (&net.Dialer{}).DialContext, Version: p.Version,
 			Object: clusterObject,
 		},
 		"audit": &audit.Component{

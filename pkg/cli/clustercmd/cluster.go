@@ -123,6 +123,9 @@ func putAtStake(s *terminal.Screen, a types.ClusterAtStake) {
 	if !a.ConsentGiven.IsZero() {
 		s.Put(2, terminal.Plain, "Consent to that was given at "+terminal.Timestamp(a.ConsentGiven)+".")
 	}
+	if a.Applications > 0 {
+		s.Put(2, terminal.Plain, phrase.Counted(a.Applications, "application")+" run on this node, or did when it was last seen.")
+	}
 	s.Put(2, terminal.Plain, "Drain: "+terminal.OrNone(terminal.Clean(a.Drain)))
 	if a.WithoutCluster != "" {
 		s.Put(2, terminal.Plain, "Without the cluster: "+terminal.Clean(a.WithoutCluster))

@@ -136,7 +136,19 @@ func (a *API) leave(r *http.Request, wanted bool, object *types.ClusterObject) *
 	return nil
 }
 
-// patch applies a JSON merge patch (RFC 7396). Only spec.leave may change.
+// disable asks that the workloads of the cluster be disabled or enabled, as zedkube workloads
+// does.
+func (a *API) disable(r *http.Request, wanted bool, object *types.ClusterObject) *Failure {
+	request := types.WorkloadsRequest{RequestedAt: time.Now().UTC(), Disable: wanted, Reason: r.URL.Query().Get("reason")}
+	if err := a.Requests.Request(r, "WorkloadsRequest", request); err != nil {
+		return failure(http.StatusInternalServerError, "%v", err)
+	}
+	object.Spec.Disabled = wanted
+	return nil
+}
+
+// patch applies a JSON merge patch (RFC 7396). Only spec.leave and spec.disableWorkloads may
+// change.
 func (a *API) patch(w http.ResponseWriter, r *http.Request, object *types.ClusterObject) *Failure {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/merge-patch+json" {
 		return failure(http.StatusUnsupportedMediaType, "the Content-Type of a patch is application/merge-patch+json")
@@ -151,21 +163,35 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request, object *types.Cluste
 		return failure(http.StatusBadRequest, "a patch is one JSON object")
 	}
 	spec, _ := patch["spec"].(map[string]any)
-	wanted, given := spec["leave"]
-	leave, ok := wanted.(bool)
-	if given && !ok {
-		return failure(http.StatusBadRequest, "spec.leave is true or false")
+	wishes := map[string]bool{}
+	for _, name := range []string{"leave", "disableWorkloads"} {
+		if wanted, given := spec[name]; given {
+			is, ok := wanted.(bool)
+			if !ok {
+				return failure(http.StatusBadRequest, "spec.%s is true or false", name)
+			}
+			wishes[name] = is
+			delete(spec, name)
+		}
 	}
-	delete(spec, "leave")
 	raw, _ := json.Marshal(object) // of strings, numbers and times it does not fail
 	_ = json.Unmarshal(raw, &now)
 	if field := changed("", patch, now); field != "" {
 		return failure(http.StatusConflict, "%s cannot be set here: %s", field, ownerOf(field))
 	}
-	if !given {
-		return nil
+	disable, workloads := wishes["disableWorkloads"]
+	if workloads && object.Status.Phase == types.ClusterNotInitialized {
+		return failure(http.StatusConflict, "spec.disableWorkloads cannot be set yet: there is no Kubernetes here")
 	}
-	return a.leave(r, leave, object)
+	if leave, given := wishes["leave"]; given {
+		if no := a.leave(r, leave, object); no != nil {
+			return no
+		}
+	}
+	if workloads {
+		return a.disable(r, disable, object)
+	}
+	return nil
 }
 
 // changed is the first field that a patch would change, "" for none.

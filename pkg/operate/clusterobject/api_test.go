@@ -26,6 +26,12 @@ type requests struct {
 
 func (q *requests) Request(_ *http.Request, topic string, value any) error {
 	text := "withdraw " + topic
+	if v, ok := value.(types.WorkloadsRequest); ok {
+		text = fmt.Sprintf("make %s %v %q", topic, v.Disable, v.Reason)
+		if v.RequestedAt.IsZero() {
+			text += " at no time"
+		}
+	}
 	if v, ok := value.(types.ClusterLeaveRequest); ok {
 		text = fmt.Sprintf("make %s %q %v", topic, v.Context, v.Consent)
 		if v.RequestedAt.IsZero() {
@@ -105,7 +111,9 @@ func TestDeleteIsTheRequestOfAnOperatorToLeave(t *testing.T) {
 
 func TestAPatchChangesOnlyWhatIsTheOperators(t *testing.T) {
 	wished := func(f *facts) { f.asked = true }
+	off := func(f *facts) { f.workloads.Phase = types.WorkloadsDisabled }
 	const made, withdrawn = `make ClusterLeaveRequest "" <nil>`, "withdraw ClusterLeaveRequest"
+	const disabled, enabled = `make WorkloadsRequest true ""`, `make WorkloadsRequest false ""`
 	for name, row := range map[string]struct {
 		f     facts
 		patch string
@@ -123,6 +131,16 @@ func TestAPatchChangesOnlyWhatIsTheOperators(t *testing.T) {
 		"do not leave, of no wish": {joinedServer(), `{"spec":{"leave":false}}`, 200, `"leave":false`, []string{withdrawn}},
 		"leave, of no truth":       {joinedServer(doubtful), `{"spec":{"leave":"yes"}}`, 400, "true or false", nil},
 		"leave, removed":           {joinedServer(doubtful, wished), `{"spec":{"leave":null}}`, 400, "true or false", nil},
+		"disable":                  {joinedServer(), `{"spec":{"disableWorkloads":true}}`, 200, `"disableWorkloads":true`, []string{disabled}},
+		"disable, again":           {joinedServer(off), `{"spec":{"disableWorkloads":true}}`, 200, `"disableWorkloads":true`, []string{disabled}},
+		"enable":                   {joinedServer(off), `{"spec":{"disableWorkloads":false}}`, 200, `"disableWorkloads":false`, []string{enabled}},
+		"enable, not seen":         {joinedServer(), `{"spec":{"disableWorkloads":false}}`, 200, `"disableWorkloads":false`, []string{enabled}},
+		"disable, of no truth":     {joinedServer(), `{"spec":{"disableWorkloads":1}}`, 400, "spec.disableWorkloads is true or false", nil},
+		"disable, removed":         {joinedServer(off), `{"spec":{"disableWorkloads":null}}`, 400, "true or false", nil},
+		"disable, on a new device": {single(func(f *facts) { *f = facts{now: f.now} }), `{"spec":{"leave":false,"disableWorkloads":true}}`, 409, "there is no Kubernetes here", nil},
+		"disable and leave":        {joinedServer(doubtful), `{"spec":{"leave":true,"disableWorkloads":true}}`, 200, `"leave":true,"disableWorkloads":true`, []string{made, disabled}},
+		"disable, no leave":        {joinedServer(), `{"spec":{"leave":true,"disableWorkloads":true}}`, 409, "remove the device from the cluster", nil},
+		"disable and the version":  {joinedServer(), `{"spec":{"disableWorkloads":true,"version":"v1.35.0+k3s1"}}`, 409, "spec.version", nil},
 		"what is so already":       {joinedServer(), `{"kind":"Cluster","metadata":{"name":"press-line"},"spec":{"clusterType":"k3s","networking":{"address":"10.90.7.22/24"}}}`, 200, "", nil},
 		"the version":              {joinedServer(), `{"spec":{"version":"v1.35.0+k3s1"}}`, 409, "spec.version cannot be set here: the controller owns it, as the setting k3s.version", nil},
 		"the version and leave":    {joinedServer(doubtful), `{"spec":{"leave":true,"version":"v1.35.0+k3s1"}}`, 409, "spec.version", nil},

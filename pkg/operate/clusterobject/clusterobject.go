@@ -3,7 +3,8 @@
 // "ClusterObject"), and serves it on the socket (docs/wire.md, "Cluster API").
 //
 //	reads:  ClusterMembership, EdgeNodeClusterStatus, EdgeNodeInfo, KubeInitStatus, KubeClusterUpdateStatus, K3sVersionStatus, K3sOverrideStatus,
-//	        KubeLifecycle, KubeNodeConditions, ClusterLeaveRequest, NodeDrainProgress, NodeDrainJournal, ClusterPeers, WithoutCluster, nodes, the Deployment of CDI
+//	        KubeLifecycle, KubeNodeConditions, ClusterLeaveRequest, NodeDrainProgress, NodeDrainJournal, ClusterPeers, WithoutCluster, WorkloadsStatus, nodes, app pods,
+//	        the Deployment of CDI
 //	writes: ClusterObject
 //	acts:   opens a TCP connection to the server to join through, and closes it
 package clusterobject
@@ -47,7 +48,9 @@ type Component struct {
 	Journal    pubsub.Reader[types.NodeDrainJournal]
 	Peers      pubsub.Reader[types.ClusterPeers]
 	Without    pubsub.Reader[types.WithoutCluster]
+	Workloads  pubsub.Reader[types.WorkloadsStatus]
 	Nodes      pubsub.Reader[types.Node]
+	AppPods    pubsub.Reader[types.Pod]
 	API        pubsub.Reader[types.APIStatus]
 	CDI        pubsub.Reader[types.DeployedVersion]
 
@@ -56,6 +59,7 @@ type Component struct {
 
 	Object pubsub.Writer[types.ClusterObject]
 
+	pods     pubsub.Pick[types.Pod] // of applications on this node
 	dialing  loop.Call[dialled]
 	dialled  dialled
 	dialedAt time.Time
@@ -72,7 +76,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.dialing.Cancel()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0),
 		c.Membership, c.Cluster, c.Info, c.KubeInit, c.Update, c.K3s, c.Lifecycle, c.Override, c.Conditions, c.Leave,
-		c.Progress, c.Journal, c.Peers, c.Without, c.Nodes, c.API, c.CDI, &c.dialing)
+		c.Progress, c.Journal, c.Peers, c.Without, c.Workloads, c.Nodes, &c.pods, c.API, c.CDI, &c.dialing)
 }
 
 // Step looks, decides and publishes once.
@@ -128,10 +132,15 @@ func (c *Component) look() facts {
 	f.journal, _ = c.Journal.Get(types.Global)
 	f.peers, _ = c.Peers.Get(types.Global)
 	f.without, _ = c.Without.Get(types.Global)
+	f.workloads, _ = c.Workloads.Get(types.Global)
 	f.api, f.watched = c.API.Get(types.Global)
 	cdi, _ := c.CDI.Get(types.CDIDeployment)
 	f.cdi = cdi.Version
 	f.own, f.seen = types.OwnNode(f.nodes, f.info)
+	f.apps = map[string]bool{}
+	for _, p := range c.pods.Of(c.AppPods, f.own.Name, func(p types.Pod) bool { return p.NodeName == f.own.Name && p.App != "" && p.Phase == types.PodRunning }) {
+		f.apps[p.App] = true
+	}
 	f.published, _ = c.Object.Get(types.Global)
 	if d, ok := c.dialing.Take(); ok {
 		c.dialled = d

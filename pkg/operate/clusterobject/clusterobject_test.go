@@ -41,7 +41,8 @@ func newStage(f facts) *stage {
 		KubeInit: &pubsub.Table[types.KubeInitStatus]{}, Update: &pubsub.Table[types.KubeClusterUpdateStatus]{}, K3s: &pubsub.Table[types.K3sVersionStatus]{}, Lifecycle: &pubsub.Table[types.KubeLifecycle]{},
 		Override: &pubsub.Table[types.K3sOverrideStatus]{}, Conditions: &pubsub.Table[types.KubeNodeConditions]{}, Leave: &pubsub.Table[types.ClusterLeaveRequest]{},
 		Progress: &pubsub.Table[types.NodeDrainProgress]{}, Journal: &pubsub.Table[types.NodeDrainJournal]{}, Peers: &pubsub.Table[types.ClusterPeers]{},
-		Without: &pubsub.Table[types.WithoutCluster]{}, CDI: &pubsub.Table[types.DeployedVersion]{}, Version: "1.0",
+		Without: &pubsub.Table[types.WithoutCluster]{}, Workloads: &pubsub.Table[types.WorkloadsStatus]{}, AppPods: &pubsub.Table[types.Pod]{},
+		CDI: &pubsub.Table[types.DeployedVersion]{}, Version: "1.0",
 		Dial: func(context.Context, string, string) (net.Conn, error) {
 			s.dialled.Add(1)
 			if s.refuses.Load() {
@@ -164,6 +165,11 @@ func TestEveryInputIsInTheObject(t *testing.T) {
 			publish(s.Lifecycle, types.KubeLifecycle{Phase: types.LifecycleStuck, Reason: "It is stuck."}),
 			publish(s.Progress, types.NodeDrainProgress{Phase: types.PhaseEmptying, Reason: "It waits."}),
 			publish(s.Journal, types.NodeDrainJournal{Look: look}),
+			publish(s.Workloads, types.WorkloadsStatus{Phase: types.WorkloadsDisabled}),
+			s.AppPods.(*pubsub.Table[types.Pod]).Publish("a/cam", types.Pod{Namespace: "a", Name: "cam", NodeName: "n2", App: "cam", Phase: types.PodRunning}),
+			s.AppPods.(*pubsub.Table[types.Pod]).Publish("a/cam-2", types.Pod{Namespace: "a", Name: "cam-2", NodeName: "n2", App: "cam", Phase: types.PodRunning}),
+			s.AppPods.(*pubsub.Table[types.Pod]).Publish("a/plc", types.Pod{Namespace: "a", Name: "plc", NodeName: "n3", App: "plc", Phase: types.PodRunning}),
+			s.AppPods.(*pubsub.Table[types.Pod]).Publish("a/hmi", types.Pod{Namespace: "a", Name: "hmi", NodeName: "n2", App: "hmi", Phase: types.PodPending}),
 			publish(s.Without, types.WithoutCluster{Reason: "nothing answers."}),
 			s.CDI.(*pubsub.Table[types.DeployedVersion]).Publish(types.CDIDeployment, types.DeployedVersion{Version: "v1.57.1"}),
 		} {
@@ -177,10 +183,11 @@ func TestEveryInputIsInTheObject(t *testing.T) {
 		got := []string{
 			fmt.Sprint(o.Spec.Leave), o.Spec.Version, o.Spec.APIServer.CertSANs[0], p.KubernetesVersion, p.Components.Longhorn, p.Components.CDI, p.Components.Zedkube,
 			p.Of(types.KubeContainerReady).Reason, p.Of(types.ComponentsUpdated).Reason, p.AtStake.Drain, p.AtStake.Volumes[0].Name, p.AtStake.WithoutCluster,
+			fmt.Sprint(o.Spec.Disabled, p.AtStake.Applications),
 		}
 		want := []string{
 			"true", "v1.35.0+k3s1", "a.example.org", "v1.34.2+k3s1", "v1.9.1", "v1.57.1", "1.0",
-			"Initialized", "Updated", "Emptying: It waits.", "pvc-1", "nothing answers.",
+			"Initialized", "Updated", "Emptying: It waits.", "pvc-1", "nothing answers.", "true 1",
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("want -, got +\n%s", d)

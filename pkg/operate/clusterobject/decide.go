@@ -30,10 +30,12 @@ type facts struct {
 	journal     types.NodeDrainJournal
 	peers       types.ClusterPeers
 	without     types.WithoutCluster
+	workloads   types.WorkloadsStatus
 
 	nodes   map[string]types.Node
 	own     types.Node
-	seen    bool // own is there
+	apps    map[string]bool // that run on it
+	seen    bool            // own is there
 	api     types.APIStatus
 	watched bool   // api is known
 	cdi     string // its version, "" for unknown
@@ -85,7 +87,7 @@ func decide(f facts) types.ClusterObject {
 
 // spec is what is declared.
 func spec(f facts) types.ClusterSpec {
-	s := types.ClusterSpec{Version: short(f.k3s.Wanted), ClusterType: "k3s", Leave: f.asked, APIServer: types.ClusterAPIServer{CertSANs: f.override.CertSANs}}
+	s := types.ClusterSpec{Version: short(f.k3s.Wanted), ClusterType: "k3s", Leave: f.asked, Disabled: f.workloads.Off(), APIServer: types.ClusterAPIServer{CertSANs: f.override.CertSANs}}
 	c := f.membership.Config
 	if !f.membership.Belongs() || c == nil {
 		return s
@@ -137,6 +139,9 @@ func phaseOf(f facts, s types.ClusterObjectStatus) (types.ClusterPhase, string) 
 	if why := upgrading(f); why != "" {
 		return types.ClusterUpgrading, why
 	}
+	if why := disabled(f.workloads); why != "" {
+		return types.ClusterDisabled, why
+	}
 	if why := firstNotTrue(s, types.ControlPlaneReady, types.NodeReady, types.ClusterReady, types.ComponentsUpdated, types.KubeContainerReady); why != "" {
 		return types.ClusterDegraded, why
 	}
@@ -158,6 +163,25 @@ func upgrading(f facts) string {
 		return updateMessage(f)
 	}
 	return ""
+}
+
+// disabled says how far the workloads of the cluster are disabled or enabled again, "" while
+// they are enabled.
+func disabled(w types.WorkloadsStatus) string {
+	what := map[types.WorkloadsPhase]string{
+		types.WorkloadsDisabling: "are being disabled", types.WorkloadsDisabled: "are disabled", types.WorkloadsEnabling: "are being enabled again",
+	}[w.Phase]
+	if what == "" {
+		return ""
+	}
+	if w.By != "" {
+		what += ", as asked for on " + short(w.By)
+	}
+	what = because("The workloads of the cluster "+what, w.Reason)
+	if len(w.Waits) > 0 {
+		what += " " + sentence(w.Waits[0])
+	}
+	return what
 }
 
 // firstNotTrue is the message of the first of these conditions that is False, or of the
@@ -183,6 +207,9 @@ func atStake(f facts) *types.ClusterAtStake {
 	}
 	if m.Consent != nil {
 		a.ConsentGiven, a.EndsCluster = m.Consent.Given, m.Consent.Ends
+	}
+	if a.Applications = len(f.apps); f.published.Status.AtStake != nil && !f.listed() {
+		a.Applications = f.published.Status.AtStake.Applications
 	}
 	if f.listed() && f.seen {
 		ends, _ := types.LastOf(slices.Collect(maps.Values(f.nodes)), f.own.Name)

@@ -94,6 +94,12 @@ func notYet(f *facts) {
 	f.api = types.APIStatus{SilentSince: noon, NoKubeconfig: true}
 }
 
+func workloads(p types.WorkloadsPhase, waits ...string) func(*facts) {
+	return func(f *facts) {
+		f.workloads = types.WorkloadsStatus{Phase: p, By: "n3", Reason: "new switch", Waits: waits}
+	}
+}
+
 func lifecycle(p types.KubeLifecyclePhase) func(*facts) {
 	return func(f *facts) {
 		differs(f)
@@ -165,6 +171,14 @@ func TestThePhaseAndWhy(t *testing.T) {
 		"an installation, agent restarted":   {single(unheard, published(single(deploying))), types.ClusterProvisioning, "in state DEPLOYING"},
 		"a failure before anything is known": {single(unheard, published(single(silent, crashed))), types.ClusterFailed, "k3s-crashed"},
 		"no server is listed":                {single(func(f *facts) { f.nodes = map[string]types.Node{"n2": {Name: "n2", Ready: types.ConditionTrue}} }), types.ClusterDegraded, "lists no server."},
+		"workloads are being disabled":       {joinedServer(workloads(types.WorkloadsDisabling, "Volume pvc-1 is still attached.", "Another.")), types.ClusterDisabled, "are being disabled, as asked for on n3: new switch. Volume pvc-1 is still attached."},
+		"workloads are disabled":             {joinedServer(workloads(types.WorkloadsDisabled)), types.ClusterDisabled, "The workloads of the cluster are disabled, as asked for on n3: new switch."},
+		"workloads are being enabled":        {single(workloads(types.WorkloadsEnabling)), types.ClusterDisabled, "are being enabled again"},
+		"workloads are enabled":              {joinedServer(func(f *facts) { f.workloads.Phase = types.WorkloadsEnabled }), types.ClusterProvisioned, ""},
+		"disabled, and a node is off":        {joinedServer(workloads(types.WorkloadsDisabled), down("n3")), types.ClusterDisabled, "are disabled"},
+		"disabled, and the site is off":      {joinedServer(published(joinedServer()), silent, workloads(types.WorkloadsDisabled)), types.ClusterDisabled, "are disabled"},
+		"disabled, and k3s changes":          {joinedServer(workloads(types.WorkloadsDisabled), lifecycle(types.LifecycleChanges)), types.ClusterUpgrading, ""},
+		"disabled, and this node leaves":     {joinedServer(workloads(types.WorkloadsDisabled), leaving), types.ClusterLeaving, ""},
 		"the configuration is not valid":     {joinedServer(func(f *facts) { f.membership.State = types.MembershipDoubtful }), types.ClusterDegraded, "not valid"},
 		"leaving":                            {joinedServer(leaving), types.ClusterLeaving, "a peer says so."},
 		"leaving with k3s dead":              {joinedServer(leaving, silent), types.ClusterLeaving, "a peer says so."},
@@ -396,5 +410,17 @@ func TestTheLargestObjectFitsIntoATopic(t *testing.T) {
 	}
 	if s := o.Status.AtStake; len(s.Volumes)+s.OmittedVolumes != types.MaxLeaveVolumes+7 {
 		t.Errorf("%d volumes and %d more", len(s.Volumes), s.OmittedVolumes)
+	}
+}
+
+func TestApplicationsAreCountedUntilTheAPIServerIsSilent(t *testing.T) {
+	two := func(f *facts) { f.apps = map[string]bool{"cam": true, "plc": true} }
+	o := decide(joinedServer(leaving, two))
+	gone := decide(joinedServer(leaving, silent, published(joinedServer(leaving, two))))
+	if a, b := o.Status.AtStake.Applications, gone.Status.AtStake.Applications; a != 2 || b != 2 {
+		t.Errorf("%d applications, and %d with k3s dead", a, b)
+	}
+	if none := decide(joinedServer(leaving, published(joinedServer(leaving, two)))); none.Status.AtStake.Applications != 0 {
+		t.Errorf("%d applications after all have gone", none.Status.AtStake.Applications)
 	}
 }

@@ -68,7 +68,7 @@ func document(t *testing.T) object {
 					"200": "The object.", "503": soon,
 				})},
 				"patch": object{
-					"operationId": "patchCluster", "summary": "Set what is the operator's, by a JSON merge patch: spec.leave.",
+					"operationId": "patchCluster", "summary": "Set what is the operator's, by a JSON merge patch: spec.leave and spec.disableWorkloads.",
 					"requestBody": object{"required": true, "content": object{"application/merge-patch+json": object{"schema": object{"type": "object"}}}},
 					"responses": answers(cluster, map[string]string{
 						"200": "The object as it is now.", "400": "The body is not such a patch.", "409": "Somebody else owns the field; the message says who, and where it is set.",
@@ -168,7 +168,7 @@ func (g generator) of(t reflect.Type) object {
 	case reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
 	case reflect.TypeFor[types.ClusterPhase]():
-		return enum(types.ClusterNotInitialized, types.ClusterProvisioning, types.ClusterProvisioned, types.ClusterUpgrading, types.ClusterDegraded, types.ClusterFailed, types.ClusterLeaving)
+		return enum(types.ClusterNotInitialized, types.ClusterProvisioning, types.ClusterProvisioned, types.ClusterUpgrading, types.ClusterDisabled, types.ClusterDegraded, types.ClusterFailed, types.ClusterLeaving)
 	case reflect.TypeFor[types.ConditionStatus]():
 		return enum(types.ConditionTrue, types.ConditionFalse, types.ConditionUnknown)
 	}

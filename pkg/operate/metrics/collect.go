@@ -179,7 +179,7 @@ var (
 		types.PhaseIdle, types.PhaseGates, types.PhaseEmptying, types.PhaseComplete, types.PhaseNoCordon, types.PhaseNotEmpty,
 	}
 	clusterPhases = []types.ClusterPhase{
-		types.ClusterNotInitialized, types.ClusterProvisioning, types.ClusterProvisioned, types.ClusterUpgrading, types.ClusterDegraded, types.ClusterFailed, types.ClusterLeaving,
+		types.ClusterNotInitialized, types.ClusterProvisioning, types.ClusterProvisioned, types.ClusterUpgrading, types.ClusterDisabled, types.ClusterDegraded, types.ClusterFailed, types.ClusterLeaving,
 	}
 	lifecyclePhases = []types.KubeLifecyclePhase{
 		types.LifecycleIdle, types.LifecycleRefused, types.LifecycleWaits, types.LifecycleChanges, types.LifecycleReturns, types.LifecycleFailed, types.LifecycleStuck,
@@ -196,9 +196,6 @@ var (
 	// operationVerbs are the first words of what is audited.
 	operationVerbs = []string{
 		"annotate", "ask", "begin", "bind", "cancel", "cordon", "create", "delete", "disable", "drain", "enable", "ensure", "evict", "fence", "force", "force-delete",
-		"forget", "free", "issue", "join", "keep", "label", "leave", "detach", "note", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart", "revoke",
-||||||| parent of 228b23ce (pkg/operate: show the phase of the cluster and of a change of k3s everywhere)
-		"annotate", "ask", "begin", "bind", "cancel", "cordon", "create", "delete", "drain", "ensure", "evict", "fence", "force", "force-delete",
 		"forget", "free", "issue", "join", "keep", "label", "leave", "detach", "note", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart", "revoke",
 		"scale", "set", "stamp", "taint", "take", "uncordon", "unfence", "unkeep", "unlock", "untaint", "update", "withdraw", "witness", "write",
 	}
