@@ -17,13 +17,18 @@ const (
 	kwokModule  = "sigs.k8s.io/kwok"
 	kwokPackage = "sigs.k8s.io/kwok/cmd/kwok"
 	buildTags   = "kustomize_disable_go_plugin_support"
-	kubeFlags   = "-s -w -X k8s.io/component-base/version.gitVersion=" + kubeVersion +
-		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34"
+	plainFlags  = "-s -w"
+	kubeFlags   = plainFlags + gitVersion + kubeVersion + gitMinor + "34"
+
+	// How the version is linked in.
+	gitVersion = " -X k8s.io/component-base/version.gitVersion="
+	gitMinor   = " -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor="
 )
 
 // program is one binary of the cluster: what to build, where, and how.
 type program struct {
 	name, dir, pkg, ldflags string
+	modfile                 string // in place of go.mod; "" for that
 }
 
 // bundle is the programs that are built together, and what else they need.
@@ -39,8 +44,8 @@ var baseBundle = bundle{
 	"Kubernetes " + kubeVersion + " and kwok",
 	[]string{"devkube/go.mod", "devkube/go.sum", "devkube/main.go", "devkube/multicall/multicall.go", "kwok/go.mod", "kwok/go.sum"},
 	[]program{
-		{"devkube", "devkube", ".", kubeFlags},
-		{"kwok", "kwok", kwokPackage, "-s -w"},
+		{"devkube", "devkube", ".", kubeFlags, ""},
+		{"kwok", "kwok", kwokPackage, plainFlags, ""},
 	},
 	copyStages,
 }
@@ -49,7 +54,7 @@ var baseBundle = bundle{
 var nodeBundle = bundle{
 	"kubelet and kubectl " + kubeVersion,
 	[]string{"devkube/go.mod", "devkube/go.sum", "devkube/devnode/main.go", "devkube/multicall/multicall.go"},
-	[]program{{"devnode", "devkube", "./devnode", kubeFlags}},
+	[]program{{"devnode", "devkube", "./devnode", kubeFlags, ""}},
 	nil,
 }
 
@@ -58,8 +63,8 @@ var kubevirtBundle = bundle{
 	"KubeVirt",
 	[]string{"kubevirt/go.mod", "kubevirt/go.sum", "kubevirt/main.go", "kubevirt/objects.go"},
 	[]program{
-		{"virt-api", "kubevirt", "kubevirt.io/kubevirt/cmd/virt-api", "-s -w"},
-		{"virt-controller", "kubevirt", "kubevirt.io/kubevirt/cmd/virt-controller", "-s -w"},
+		{"virt-api", "kubevirt", "kubevirt.io/kubevirt/cmd/virt-api", plainFlags, ""},
+		{"virt-controller", "kubevirt", "kubevirt.io/kubevirt/cmd/virt-controller", plainFlags, ""},
 	},
 	printKubeVirt,
 }
@@ -85,9 +90,9 @@ func Build(ctx context.Context, source string, log io.Writer) (string, error) {
 	return baseBundle.build(ctx, source, log)
 }
 
-// BuildAll makes what only some clusters need too: kubelet, kubectl and KubeVirt.
+// BuildAll makes what only some clusters need too: kubelet, kubectl, KubeVirt and NextPatch.
 func BuildAll(ctx context.Context, source string, log io.Writer) error {
-	for _, b := range []bundle{baseBundle, nodeBundle, kubevirtBundle} {
+	for _, b := range []bundle{baseBundle, nodeBundle, kubevirtBundle, NextPatch.bundle()} {
 		if _, err := b.build(ctx, source, log); err != nil {
 			return err
 		}

@@ -19,13 +19,22 @@ import (
 )
 
 func (p program) flags() []string {
-	return []string{"-trimpath", "-buildvcs=false", "-mod=readonly", "-gcflags=all=-dwarf=false", "-tags", buildTags, "-ldflags", p.ldflags}
+	return append([]string{"-trimpath", "-buildvcs=false", "-mod=readonly", "-gcflags=all=-dwarf=false", "-tags", buildTags, "-ldflags", p.ldflags}, p.module()...)
+}
+
+// module is the flag that names its go.mod, if it is another one.
+func (p program) module() []string {
+	if p.modfile == "" {
+		return nil
+	}
+	return []string{"-modfile=" + p.modfile}
 }
 
 func (p program) build(ctx context.Context, source, into string, log io.Writer) error {
 	dir := filepath.Join(source, p.dir)
 	fmt.Fprintf(log, "devcluster: fetching the modules of %s\n", p.name)
-	deps, err := goOutput(ctx, dir, "list", "-deps", "-tags", buildTags, p.pkg)
+	list := append([]string{"list", "-deps", "-tags", buildTags}, p.module()...)
+	deps, err := goOutput(ctx, dir, append(list, p.pkg)...)
 	if err != nil {
 		return fmt.Errorf("list the packages of %s: %w", p.name, err)
 	}
@@ -40,9 +49,12 @@ func (p program) build(ctx context.Context, source, into string, log io.Writer) 
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	began := time.Now()
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", p.name, errors.Join(context.Cause(ctx), err), progress.tail())
 	}
+	cost := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	fmt.Fprintf(log, "devcluster: built %s in %s, with %s of CPU\n", p.name, time.Since(began).Round(time.Second), cost.Round(time.Second))
 	return nil
 }
 

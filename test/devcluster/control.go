@@ -50,7 +50,10 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err := c.startKubeVirt(at); err != nil {
 		return err
 	}
-	return c.describeCustoms(ctx)
+	return describeCustoms(ctx, func(path string) string {
+		doc, _ := c.client.Discovery().RESTClient().Get().AbsPath(path).Do(ctx).Raw()
+		return string(doc)
+	})
 }
 
 func (c *Cluster) apiReady(ctx context.Context) bool {

@@ -81,22 +81,16 @@ func (c *Cluster) serves(ctx context.Context, k custom) bool {
 	return err == nil && strings.Contains(string(list), `"name":"`+k.plural+`"`)
 }
 
-// describeCustoms returns when the API server's own description has them, which
-// comes later, and without which kwok does not start.
-func (c *Cluster) describeCustoms(ctx context.Context) error {
+// describeCustoms returns when the description that read gets of an API server has them,
+// which comes later than the list, and without which kwok does not start.
+func describeCustoms(ctx context.Context, read func(path string) string) error {
 	for _, k := range customs {
 		what := "/apis/" + k.group + "/" + k.version + "/namespaces/{namespace}/" + k.plural + "/{name}"
-		if err := poll(ctx, what, func() bool { return c.describes(ctx, k, what) }); err != nil {
+		if err := poll(ctx, what, func() bool { return strings.Contains(read("/openapi/v3/apis/"+k.group+"/"+k.version), `"`+what+`"`) }); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// describes says whether the API server's own description of a group has a path.
-func (c *Cluster) describes(ctx context.Context, k custom, path string) bool {
-	doc, err := c.client.Discovery().RESTClient().Get().AbsPath("/openapi/v3/apis", k.group, k.version).Do(ctx).Raw()
-	return err == nil && strings.Contains(string(doc), `"`+path+`"`)
 }
 
 func (k custom) definition() *unstructured.Unstructured {

@@ -114,7 +114,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 		return nil, err
 	}
 	c.bin, c.virt, c.real, c.nodePrograms = binaries(bin), binaries(virt), binaries(nodes), binaries(kubelet)
-	if err := c.bringUp(ctx); err != nil {
+	if err := c.bringUp(ctx, opts.Release); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
@@ -180,10 +180,15 @@ func makeDir(dir string) (string, error) {
 	return dir, nil
 }
 
-func (c *Cluster) bringUp(ctx context.Context) error {
+func (c *Cluster) bringUp(ctx context.Context, release Release) error {
 	begin := time.Now()
 	if err := c.writeCredentials(); err != nil {
 		return err
+	}
+	for i := range c.hosts {
+		if err := c.UseRelease(ctx, i, release); err != nil {
+			return err
+		}
 	}
 	if err := c.startServers(ctx); err != nil {
 		return err

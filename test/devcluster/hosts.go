@@ -32,10 +32,11 @@ type host struct {
 	space  *namespace
 
 	mu       sync.Mutex
-	services []*service // what runs of the control plane; nil: it is stopped
-	member   bool       // it has the data of a voting member of etcd
-	removed  bool       // that member is out of etcd
-	known    bool       // its Node has been seen
+	services []*service        // what runs of the control plane; nil: it is stopped
+	member   bool              // it has the data of a voting member of etcd
+	removed  bool              // that member is out of etcd
+	known    bool              // its Node has been seen
+	programs map[string]string // by service; those that are missing are the usual ones
 
 	power sync.Mutex // held while a real node is switched on or off
 	real  *realNode  // guarded by Cluster.kubeletsMu; nil: it is off, or not real

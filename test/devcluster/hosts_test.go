@@ -201,6 +201,7 @@ func TestHostsAreRefusedWhatTheyCannotHave(t *testing.T) {
 	for _, o := range []Options{
 		{Spare: 1},
 		{Wire: &Cluster{}},
+		{Release: NextPatch},
 		{Hosts: true, Nodes: 2, Spare: 2},
 		{Hosts: true, Nodes: 2, Spare: -1},
 		{Hosts: true, Audit: true},

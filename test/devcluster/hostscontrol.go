@@ -3,6 +3,7 @@
 package devcluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,8 +61,11 @@ func (c *Cluster) startHosts(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.describeCustoms(ctx); err != nil {
-		return err
+	for _, h := range founders {
+		read := func(path string) string { page, _ := c.page(ctx, h, h.seat.server()+path); return page }
+		if err := describeCustoms(ctx, read); err != nil {
+			return err
+		}
 	}
 	c.keepMembers()
 	return nil
@@ -157,7 +161,7 @@ func (c *Cluster) serveCompanions(h *host) error {
 }
 
 func (c *Cluster) serve(h *host, name string, args []string) error {
-	return c.serveProgram(h, name, c.bin.path("devkube"), args)
+	return c.serveProgram(h, name, cmp.Or(h.programs[name], c.bin.path("devkube")), args)
 }
 
 func (c *Cluster) serveProgram(h *host, name, program string, args []string) error {

@@ -4,6 +4,7 @@ package devcluster
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 
@@ -24,21 +25,28 @@ func (c *Cluster) waitAPI(ctx context.Context, h *host) error {
 
 // get says whether a program of the host answers the host itself with 200.
 func (c *Cluster) get(ctx context.Context, h *host, url string) bool {
+	_, ok := c.page(ctx, h, url)
+	return ok
+}
+
+// page is what a program of the host answers the host itself, if with 200.
+func (c *Cluster) page(ctx context.Context, h *host, url string) (page string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	config, err := rest.TLSConfigFor(c.rest)
 	if err != nil {
-		return false
+		return "", false
 	}
 	client := http.Client{Transport: &http.Transport{DialContext: h.space.dial, TLSClientConfig: config, DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return false
+		return "", false
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return false
+		return "", false
 	}
-	response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
+	return string(body), err == nil && response.StatusCode == http.StatusOK
 }

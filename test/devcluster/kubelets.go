@@ -22,13 +22,27 @@ func (c *Cluster) SetBootID(ctx context.Context, i int, id string) error {
 	if err := c.noteBootID(i, id); err != nil {
 		return fmt.Errorf("set the boot id of node %s: %w", c.Nodes[i].Name, err)
 	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": id}}})
+	if err := c.report(ctx, i, "bootID", id); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// SetKubeletVersion changes the version that node i reports, as a change of its k3s does.
+// A real kubelet reports its own.
+func (c *Cluster) SetKubeletVersion(ctx context.Context, i int, version string) error {
+	return c.report(ctx, i, "kubeletVersion", version)
+}
+
+// report sets a field of what the kubelet says of its node.
+func (c *Cluster) report(ctx context.Context, i int, field, value string) error {
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"nodeInfo": map[string]any{field: value}}})
 	if err != nil {
-		return fmt.Errorf("encode a boot id: %w", err)
+		return fmt.Errorf("encode %s: %w", field, err)
 	}
 	_, err = c.client.CoreV1().Nodes().Patch(ctx, c.Nodes[i].Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("set the boot id of node %s: %w", c.Nodes[i].Name, err)
+	if err != nil {
+		return fmt.Errorf("set %s of node %s: %w", field, c.Nodes[i].Name, err)
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ type Options struct {
 	Spare int      // with Hosts: the last so many have nothing yet, for StartControlPlane; at least one is left
 	Wire  *Cluster // with Hosts: plug them into the switch of this one; nil makes one
 
+	Release Release // with Hosts: what their control planes begin with
+
 	Real       bool   // with Hosts: kubelets, containerd and runc are real, and so are containers; takes CanRunPods
 	LogMaxSize string // with Real: the size at which a container's log is rotated, as "100Ki"; "" is 10Mi
 }
@@ -51,8 +53,8 @@ func (o Options) checkHosts() error {
 	switch {
 	case o.Hosts && o.Crowd:
 		return errors.New("a crowd is not for hosts")
-	case !o.Hosts && (o.Spare != 0 || o.Wire != nil):
-		return errors.New("spare nodes and a wire are for hosts only")
+	case !o.Hosts && (o.Spare != 0 || o.Wire != nil || o.Release != Usual):
+		return errors.New("spare nodes, a wire and a release are for hosts only")
 	case !o.Hosts:
 		return nil
 	case o.Audit:

@@ -39,7 +39,7 @@ const imagesFile = "images.tar"
 var realBundle = bundle{
 	"what real nodes run",
 	[]string{"realnode/main.go", "realnode/init.go", "realnode/app.go", "realnode/load.go", "realimages.go"},
-	[]program{{realProgram, "realnode", ".", "-s -w"}},
+	[]program{{realProgram, "realnode", ".", plainFlags, ""}},
 	func(_ context.Context, _, into string) error { return packImages(into) },
 }
 
