@@ -47,10 +47,10 @@ GORELEASER := v2.14.0
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build run recording bin/demo test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested packed cluster clusters coredns bin/tools/goreleaser
+.PHONY: help build run recording bin/demo test race lint fmt bench soak test-upgrade check image release clean begin compiler vet docs archs sbom repro arm64tests tested packed cluster clusters releases coredns bin/tools/goreleaser
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the program, bin/zedkube; GOARCH=arm64 for the other architecture
 	CGO_ENABLED=0 GOOS=linux $(BUILD) $(RELEASE) -o $(OUT) ./cmd/zedkube
@@ -88,8 +88,11 @@ fmt: bin/tools/golangci-lint ## format as lint wants it
 bench: build clusters ## measure; writes docs/performance.md
 	$(ALIKE) go run -tags $(TAGS) ./test/bench
 
-soak: clusters ## the long tests, for hours
+soak: clusters releases ## the long tests, for hours
 	$(ALIKE) go test -tags $(TAGS),soak -run '^TestSoak' -count=1 -timeout 24h ./...
+
+test-upgrade: cluster releases tested ## three real servers from Kubernetes 1.34 to 1.35, and from etcd 3.5 to 3.6; as root; a part of soak
+	$(ALIKE) ZEDKUBE_PROGRAM=$(CURDIR)/bin/tested/zedkube go test -vet=off -tags $(TAGS),soak -run '^TestSoak' -count=1 -timeout 3h -v ./test/upgrade
 
 image: archs ## an image for both architectures, without network, by buildah or podman; also in bin/image, as an OCI layout
 	@engine=$$(command -v buildah || command -v podman) || { echo 'image: neither buildah nor podman is installed' >&2; exit 1; }; \
@@ -175,6 +178,10 @@ cluster:
 # And what only some tests want.
 clusters: coredns
 	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster --all
+
+# And what only long tests want: another minor version of Kubernetes, of which nothing is compiled for the rest.
+releases:
+	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster --releases
 
 # Its modules are fetched here, and it is compiled, so that no test waits for either.
 coredns:
