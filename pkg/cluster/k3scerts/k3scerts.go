@@ -77,7 +77,7 @@ func (c *Component) Run(ctx context.Context) {
 // Step looks, decides and publishes once.
 func (c *Component) Step(ctx context.Context) error {
 	f := facts{now: time.Now().UTC(), clocks: c.Clocks.All()}
-	agent, _ := c.Agent.Get(types.Global)
+	agent, _ := c.Agent.Get(types.ZedAgentKey)
 	f.contact = agent.ConfigGetStatus == types.ConfigGetSuccess
 	f.published, _ = c.Certificates.Get(types.Global)
 	info, _ := c.Info.Get(types.Global)

@@ -61,7 +61,7 @@ func newDevice(t *testing.T) *device {
 	_ = d.nodes.Publish("n1", types.Node{Name: "n1", UUID: id.String(), ControlPlane: true, Etcd: true, InternalIP: "10.0.0.1"})
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	_ = d.agent.Publish(types.Global, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
+	_ = d.agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
 	d.Component = &Component{
 		Log: log, Pulse: &loop.Pulse{}, Dirs: []string{filepath.Join(d.root, "none"), d.root},
 		Info: &d.info, Status: &d.status, Agent: &d.agent, Nodes: &d.nodes, Clocks: &d.clocks, Operations: d, Certificates: &d.out,
