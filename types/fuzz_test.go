@@ -91,6 +91,7 @@ func FuzzK3sOverrideStatus(f *testing.F)       { fuzzDecoder[K3sOverrideStatus](
 func FuzzK3sReleaseRequest(f *testing.F)       { fuzzDecoder[K3sReleaseRequest](f) }
 func FuzzK3sRetryRequest(f *testing.F)         { fuzzDecoder[K3sRetryRequest](f) }
 func FuzzK3sRollbackRequest(f *testing.F)      { fuzzDecoder[K3sRollbackRequest](f) }
+func FuzzCertsResetRequest(f *testing.F)       { fuzzDecoder[CertsResetRequest](f) }
 func FuzzKubeLifecycle(f *testing.F)           { fuzzDecoder[KubeLifecycle](f) }
 func FuzzKubeLifecycleJournal(f *testing.F)    { fuzzDecoder[KubeLifecycleJournal](f) }
 func FuzzK3sVersionStatus(f *testing.F)        { fuzzDecoder[K3sVersionStatus](f) }

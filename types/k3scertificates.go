@@ -1,6 +1,10 @@
 package types
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"time"
+)
 
 // K3sCertificates are the certificates of k3s on this node, under key "global" of a
 // persistent topic (docs/wire.md, "K3sCertificates").
@@ -67,4 +71,51 @@ func AuthorityState(left time.Duration) K3sCertificateState {
 		return CertDue
 	}
 	return CertFine
+}
+
+// RenewalWindow is how long before its expiry k3s of a version renews a certificate when it
+// starts: since April 2025 in all its releases 120 days, before that 90 (k3s-io/k3s#12171).
+func RenewalWindow(version string) time.Duration {
+	v, err := ParseK3sVersion(version)
+	first := map[int]int{30: 13, 31: 9, 32: 5, 33: 1} // patch, by minor version
+	if patch, listed := first[v.Minor]; err != nil || v.Minor < 30 || listed && v.Patch < patch {
+		return 90 * certDay
+	}
+	return CertRenewableWithin
+}
+
+// CertsResetRequest is an operator's wish that k3s on this node renew its certificates now,
+// under key "global" of zedkube-cli (docs/wire.md, "CertsResetRequest").
+type CertsResetRequest struct {
+	RequestedAt time.Time
+	Force       bool     // also those that do not expire soon: their files are moved aside
+	Without     []string // preconditions of KubeLifecycle.Restart that may lack
+}
+
+// AskCertsReset is the request to renew certificates of k3s of that version now, with the
+// preconditions that lack and may. It fails where there is nothing to renew.
+func AskCertsReset(certs K3sCertificates, l KubeLifecycle, version string, force bool, now time.Time) (CertsResetRequest, error) {
+	window, soon := RenewalWindow(version), 0
+	for _, c := range certs.Leaves {
+		if c.NotAfter.Sub(now) <= window {
+			soon++
+		}
+	}
+	r := CertsResetRequest{RequestedAt: now.UTC(), Force: force}
+	switch {
+	case len(certs.Leaves) == 0:
+		return r, errors.New("the agent has not read any certificate of k3s yet")
+	case certs.ClockDoubt != "":
+		return r, errors.New("this node's clock may be wrong: " + certs.ClockDoubt)
+	case l.Kind == K3sRestart && l.Restart.Wish != "":
+		return r, errors.New("k3s is being restarted for its certificates")
+	case soon == 0 && !force:
+		return r, fmt.Errorf("none of %d certificates expires within %d days, and k3s would renew none: nothing was changed", len(certs.Leaves), window/certDay)
+	}
+	for _, p := range l.Restart.Preconditions {
+		if p.Release {
+			r.Without = append(r.Without, p.Name)
+		}
+	}
+	return r, nil
 }

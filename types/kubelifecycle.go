@@ -14,6 +14,8 @@ const (
 	K3sSame  K3sChange = "same"
 	K3sPatch K3sChange = "patch" // a restart
 	K3sMinor K3sChange = "minor" // the node is drained first
+	// K3sRestart changes no version: From is To. The certificates of k3s ask for it.
+	K3sRestart K3sChange = "restart"
 )
 
 // K3sRefusal is the rule by which a change is refused; "" for none.
@@ -93,8 +95,9 @@ type KubeLifecycle struct {
 	Commit        string     // a sentence where this node's change cannot be taken back; "" where it can
 	Nodes         []KubeLifecycleNode
 	Preconditions []KubeLifecyclePrecondition
-	Failed        K3sFailure  `json:",omitzero"`
-	Rollback      K3sRollback `json:",omitzero"` // of a change that is under way
+	Failed        K3sFailure       `json:",omitzero"`
+	Rollback      K3sRollback      `json:",omitzero"` // of a change that is under way
+	Restart       K3sRestartStatus `json:",omitzero"`
 }
 
 // K3sRollback is what an operator's request to return from To would do.
@@ -102,6 +105,28 @@ type K3sRollback struct {
 	To    string // the version of before; "" where there is nothing to take back
 	Lacks string // a sentence: why it is not possible; "" where it is
 	Loses string // a sentence: what would be lost; "" for nothing
+}
+
+// K3sRestartWish says why k3s is to be restarted for its certificates; "" for no reason.
+type K3sRestartWish string
+
+// The reasons, by the certificate of k3s that expires first.
+const (
+	RestartDue     K3sRestartWish = "Due"     // it expires within 60 days
+	RestartAsked   K3sRestartWish = "Asked"   // an operator asks for it
+	RestartUrgent  K3sRestartWish = "Urgent"  // it expires within 14 days, or has expired
+	RestartExpired K3sRestartWish = "Expired" // all have, and the API server cannot be asked
+)
+
+// K3sRestartStatus is the restart of k3s for its certificates.
+type K3sRestartStatus struct {
+	Wish          K3sRestartWish
+	Reason        string // a sentence: what it waits for; "" where there is no Wish
+	Preconditions []KubeLifecyclePrecondition
+	Announced     string        // a sentence: what is lost meanwhile; "" for nothing
+	AnnouncedAt   time.Duration // since the boot: when that began to be said
+	Last          time.Time     // when k3s was last restarted for them
+	Failed        string        // a sentence: what that did not do; "" for nothing
 }
 
 // KubeLifecycleNode is a node of the cluster, in the order in which they change.
@@ -153,6 +178,21 @@ type KubeLifecycleJournal struct {
 	Volumes   map[string]int // healthy replicas, before, of each volume with a replica here
 	Failed    K3sFailure
 	Rollback  time.Time // RequestedAt of the request that was there when the step began, which does not count
+
+	Wish     K3sRestartWish       // of a restart
+	Leaves   map[string]time.Time // by Where, the expiry of the certificates that it is to renew
+	Force    bool                 // their files are moved aside
+	Restored bool                 // and back
+	Restarts K3sRestarts
+}
+
+// K3sRestarts is what came of the last restart for certificates.
+type K3sRestarts struct {
+	At      time.Time
+	BootID  string    // where it was made without the API server
+	Failed  string    // as in K3sRestartStatus
+	Tries   int       // in a row after which k3s went on as before
+	Answers time.Time // RequestedAt of the last CertsResetRequest that was dealt with
 }
 
 // K3sStamp is what zedkube says on its own Node of k3s (docs/wire.md, "Nodes").
@@ -164,6 +204,9 @@ type K3sStamp struct {
 	Joined bool    `json:"joined,omitempty"` // the others join the cluster here
 	Leader bool    `json:"leader,omitempty"` // of etcd
 	Etcd   string  `json:"etcd,omitempty"`   // version of its etcd; "" for unknown or none
+
+	Restart   K3sRestartWish `json:"restart,omitempty"`  // k3s is to be restarted when it is this node's turn
+	Restarted time.Time      `json:"restarted,omitzero"` // when it last was for its certificates
 }
 
 // ChangesK3s reports whether the node changes its k3s, as an agent says that is alive.

@@ -57,6 +57,7 @@ var topics = []topic{
 	{value: &K3sReleaseRequest{}},
 	{value: &K3sRetryRequest{}},
 	{value: &K3sRollbackRequest{}},
+	{value: &CertsResetRequest{}},
 	{value: &KubeLifecycle{}},
 	{value: &KubeLifecycleJournal{}},
 	{value: &WorkloadsRequest{}},

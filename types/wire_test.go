@@ -64,7 +64,7 @@ func TestTheSamplesOfTheDocumentDecode(t *testing.T) {
 		&EdgeNodeClusterConfig{}, &EdgeNodeClusterStatus{}, &ENClusterAppStatus{}, &NodeDrainStatus{}, &KubeClusterInfo{},
 		&KubeUserServices{}, &KubeLeaderElectInfo{}, &KubeConfig{}, &KubeClusterUpdateStatus{},
 		&NodeDrainProgress{}, &ClusterMembership{}, &ClusterPeers{}, &WithoutCluster{}, &ClusterLeaveRequest{}, &AppRepairStatus{}, &AppConsoleStatus{}, &AppDetachRequest{},
-		&K3sCertificates{}, &K3sVersionStatus{}, &K3sOverrideStatus{}, &K3sReleaseRequest{}, &K3sRetryRequest{}, &K3sRollbackRequest{}, &ClusterObject{}, &KubeLifecycle{},
+		&K3sCertificates{}, &K3sVersionStatus{}, &K3sOverrideStatus{}, &K3sReleaseRequest{}, &K3sRetryRequest{}, &K3sRollbackRequest{}, &CertsResetRequest{}, &ClusterObject{}, &KubeLifecycle{},
 	} {
 		sections[reflect.TypeOf(v).Elem().Name()] = []any{v}
 	}

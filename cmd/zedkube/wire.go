@@ -95,6 +95,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	k3sRetry := pubsub.NewSubscription[types.K3sRetryRequest](bus, device.CommandAgent)
 	k3sRollback := pubsub.NewSubscription[types.K3sRollbackRequest](bus, device.CommandAgent)
 	workloadsRequest := pubsub.NewSubscription[types.WorkloadsRequest](bus, device.CommandAgent)
+	certsReset := pubsub.NewSubscription[types.CertsResetRequest](bus, device.CommandAgent)
 	pageLooks := &pubsub.Table[types.MetricsLook]{} // in memory: the page is served by this process
 	looks := pubsub.Joined[types.MetricsLook]{Source: pubsub.NewSubscription[types.MetricsLook](bus, device.CommandAgent), Here: pageLooks, Name: "page.Looks"}
 
@@ -178,8 +179,8 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	numbers := &metrics.Metrics{
 		Version: p.Version, Lease: kubeapi.StatsLease, Pulses: pulses, Bus: bus, Requests: requests, Operations: record,
 		Info: info, Nodes: kube.Nodes, API: kube.API, Leases: kube.Leases,
-		Leader: leaderInfo, Progress: drainProgress, Health: reportHealth, Conditions: nodeConditions,
-		Object: clusterObject, Lifecycle: lifecycle,
+		Leader: leaderInfo, Progress: drainProgress, Health: reportHealth, Conditions: nodeConditions, Lifecycle: lifecycle,
+		Object: clusterObject,
 	}
 	live := overview.Live{Root: p.Root, Node: kube.Nodes, Info: info, API: kube.API}
 	shown := &page.Page{
@@ -286,7 +287,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Log: as("k3scerts"), Pulse: pulses["k3scerts"],
 			Dirs: []string{p.In(k3scerts.DefaultDir), p.In(k3scerts.OtherDir)}, Dial: (&net.Dialer{}).DialContext,
 			Info: info, Status: clusterStatus, Agent: zedagent, Nodes: kube.Nodes, Clocks: kube.Clocks,
-			Operations: record, Certificates: k3sCerts,
+			Journal: lifecycleJournal, Operations: record, Certificates: k3sCerts,
 		},
 		"k3supdate": &k3supdate.Component{
 			Log: as("k3supdate"), Pulse: pulses["k3supdate"],
@@ -295,6 +296,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			DeviceOp: deviceOp, Update: update, Operator: drainRequest, Drain: drainProgress, Parts: updateStatus, Conditions: nodeConditions,
 			Kube: kube, K3s: k3s, Disk: k3supdate.NewDevice(p.In(k3sbinary.DefaultVarLib), k3s, p.Root == ""), Operations: record, Consent: p.Consent, HoldFile: p.In(k3supdate.DefaultHoldFile),
 			JournalFile: p.PersistentFile(device.Self, "KubeLifecycleJournal"), BootID: p.Boot, Uptime: device.Uptime, Hour: p.Hour,
+			Certificates: k3sCerts, Reset: certsReset, LeafFiles: k3supdate.LeafFiles{Dirs: []string{p.In(k3scerts.DefaultDir), p.In(k3scerts.OtherDir)}},
 			Lifecycle: lifecycle, Journal: lifecycleJournal,
 		},
 		"statusserver": joins,

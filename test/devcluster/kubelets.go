@@ -50,18 +50,6 @@ func (c *Cluster) report(ctx context.Context, i int, field, value string) error 
 // KubeletVersion is what the nodes report at their start.
 const KubeletVersion = kubeVersion + "+k3s1"
 
-// SetKubeletVersion changes the version that node i reports, where its kubelet is simulated.
-func (c *Cluster) SetKubeletVersion(ctx context.Context, i int, version string) error {
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"kubeletVersion": version}}})
-	if err != nil {
-		return fmt.Errorf("encode a version: %w", err)
-	}
-	if _, err = c.client.CoreV1().Nodes().Patch(ctx, c.Nodes[i].Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		return fmt.Errorf("set the version of node %s: %w", c.Nodes[i].Name, err)
-	}
-	return nil
-}
-
 // StartKubelet starts the kubelet of node i, unless it runs. It registers its
 // Node where that was deleted. The node is ready a second or two later. A real
 // node is switched on, if it is not.

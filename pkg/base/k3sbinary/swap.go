@@ -20,7 +20,7 @@ const formerName = "k3s.old"
 // that runs is not touched.
 func (f Files) Install(ctx context.Context, version, sum string) error {
 	path, err := f.Binary()
-	if err == nil && checkSum(ctx, path, sum) == nil {
+	if err == nil && (Staged{Path: path}).checkSum(ctx, sum) == nil {
 		return nil
 	}
 	s, err := f.Staged()

@@ -138,6 +138,7 @@ func OperatorTopics() []operator.Topic {
 		operator.TopicOf[types.K3sRetryRequest](),
 		operator.TopicOf[types.K3sRollbackRequest](),
 		operator.TopicOf[types.WorkloadsRequest](),
+		operator.TopicOf[types.CertsResetRequest](),
 		operator.Renewed(operator.TopicOf[types.MetricsLook]()),
 	}
 }

@@ -2,7 +2,7 @@
 // only when it starts, and its authorities never (docs/wire.md, "K3sCertificates"). It
 // changes nothing.
 //
-//	reads:  certificates in files and in handshakes, EdgeNodeInfo, EdgeNodeClusterStatus, ZedAgentStatus, nodes and their clocks
+//	reads:  certificates in files and in handshakes, EdgeNodeInfo, EdgeNodeClusterStatus, ZedAgentStatus, KubeLifecycleJournal, nodes and their clocks
 //	writes: K3sCertificates
 package k3scerts
 
@@ -34,12 +34,13 @@ import (
 )
 
 const (
-	period      = time.Hour       // each handshake without a client certificate is a line in etcd's log
-	dueEvery    = 5 * time.Minute // while one is about to expire
-	soon        = time.Minute     // while this node's address is not known
-	showsWithin = 5 * time.Second // for one handshake; all are made at once
-	maxFile     = 64 << 10        // of a certificate with its chain, in bytes
-	maxFiles    = 64              // of a directory
+	period      = time.Hour        // each handshake without a client certificate is a line in etcd's log
+	dueEvery    = 5 * time.Minute  // while one is about to expire
+	soon        = time.Minute      // while this node's address is not known
+	renewing    = 15 * time.Second // while k3s is restarted to renew them
+	showsWithin = 5 * time.Second  // for one handshake; all are made at once
+	maxFile     = 64 << 10         // of a certificate with its chain, in bytes
+	maxFiles    = 64               // of a directory
 	maxUnread   = 20
 	maxError    = 300 // of a text of Unread, in bytes
 	maxName     = 100 // of a name or a subject
@@ -64,6 +65,8 @@ type Component struct {
 	Agent  pubsub.Reader[types.ZedAgentStatus]
 	Nodes  pubsub.Reader[types.Node]
 	Clocks pubsub.Reader[types.NodeClock]
+	// Journal says when k3s is restarted to renew them.
+	Journal pubsub.Reader[types.KubeLifecycleJournal]
 
 	Operations   types.OperationLog
 	Certificates pubsub.Writer[types.K3sCertificates]
@@ -71,7 +74,7 @@ type Component struct {
 
 // Run steps until ctx is done.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Status, c.Agent)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Status, c.Agent, c.Journal)
 }
 
 // Step looks, decides and publishes once.
@@ -124,7 +127,10 @@ func (c *Component) Step(ctx context.Context) error {
 		why := fmt.Sprintf("the controller and the other nodes confirm the clock, and this node had seen %s", f.published.SeenAt.Format(time.RFC3339))
 		types.Did(types.Because(ctx, "", why), c.Operations, "set back newest time", "topic/K3sCertificates", nil)
 	}
+	journal, _ := c.Journal.Get(types.Global)
 	switch {
+	case journal.Kind == types.K3sRestart:
+		return loop.Again(renewing)
 	case !named:
 		return loop.Again(soon)
 	case slices.ContainsFunc(s.Leaves, func(l types.K3sCertificate) bool { return l.State == types.CertDue || l.State == types.CertUrgent }):

@@ -37,16 +37,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // the ports of serves.
 type device struct {
 	*Component
-	root   string
-	serves map[string]*tls.Config // by port
-	asked  chan string
-	info   pubsub.Table[types.EdgeNodeInfo]
-	status pubsub.Table[types.EdgeNodeClusterStatus]
-	agent  pubsub.Table[types.ZedAgentStatus]
-	nodes  pubsub.Table[types.Node]
-	clocks pubsub.Table[types.NodeClock]
-	out    pubsub.Table[types.K3sCertificates]
-	did    []types.Operation
+	root    string
+	serves  map[string]*tls.Config // by port
+	asked   chan string
+	info    pubsub.Table[types.EdgeNodeInfo]
+	status  pubsub.Table[types.EdgeNodeClusterStatus]
+	agent   pubsub.Table[types.ZedAgentStatus]
+	nodes   pubsub.Table[types.Node]
+	clocks  pubsub.Table[types.NodeClock]
+	journal pubsub.Table[types.KubeLifecycleJournal]
+	out     pubsub.Table[types.K3sCertificates]
+	did     []types.Operation
 }
 
 func (d *device) Begin(o types.Operation) func(types.OperationOutcome, error) {
@@ -64,7 +65,7 @@ func newDevice(t *testing.T) *device {
 	_ = d.agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
 	d.Component = &Component{
 		Log: log, Pulse: &loop.Pulse{}, Dirs: []string{filepath.Join(d.root, "none"), d.root},
-		Info: &d.info, Status: &d.status, Agent: &d.agent, Nodes: &d.nodes, Clocks: &d.clocks, Operations: d, Certificates: &d.out,
+		Info: &d.info, Status: &d.status, Agent: &d.agent, Nodes: &d.nodes, Clocks: &d.clocks, Journal: &d.journal, Operations: d, Certificates: &d.out,
 		Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 			d.asked <- address
 			_, port, _ := net.SplitHostPort(address)

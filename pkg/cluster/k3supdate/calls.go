@@ -14,7 +14,10 @@ import (
 func (c *Component) call(ctx context.Context, what call, f facts) result {
 	r := result{call: what}
 	switch what {
-	case restart:
+	case restart, renew, putBack:
+		if r.err = c.files(ctx, what); r.err != nil {
+			return r
+		}
 		r.err = c.K3s.Restart(ctx, f.process)
 		types.Did(ctx, c.Operations, "restart k3s", "node/"+f.own.Name, r.err)
 		return r
@@ -34,6 +37,19 @@ func (c *Component) call(ctx context.Context, what call, f facts) result {
 	}
 	r.checked, r.err = c.check(ctx, f.own.Name)
 	return r
+}
+
+// files moves the certificates of k3s aside, or back, where that is asked for.
+func (c *Component) files(ctx context.Context, what call) (err error) {
+	switch what {
+	case renew:
+		err = c.LeafFiles.Aside()
+		types.Did(ctx, c.Operations, "set certificates aside", "directory/"+kept, err)
+	case putBack:
+		err = c.LeafFiles.Back()
+		types.Did(ctx, c.Operations, "set certificates back", "directory/"+kept, err)
+	}
+	return err
 }
 
 // take makes the drain lock ours, if it is still as it was when that was decided.

@@ -72,6 +72,7 @@ type facts struct {
 	journal   types.KubeLifecycleJournal
 	unread    bool // there is a journal that cannot be read
 	published types.KubeLifecycle
+	restartFacts
 }
 
 // acted is the last call that changed the binary.
@@ -100,6 +101,8 @@ const (
 	restart // k3s
 	install // the staged binary
 	restore // the former one
+	renew   // its certificates: they are moved aside, and it is restarted
+	putBack // those of before, and restart it
 )
 
 type action struct {
@@ -107,6 +110,7 @@ type action struct {
 	journal types.KubeLifecycleJournal
 	call    call
 	prepare preparation
+	renews  bool            // the call is for a restart for certificates
 	stamp   *types.K3sStamp // to be written
 	again   time.Duration
 }
@@ -132,12 +136,20 @@ func decide(f facts) action {
 	switch {
 	case f.unread:
 		a.status.Phase, a.status.Reason = types.LifecycleStuck, "What this node was doing with k3s cannot be read: remove the file of KubeLifecycleJournal after a look at the drain lock and the version that runs."
+	case f.journal.Step != types.K3sStepNone && f.journal.Kind == types.K3sRestart:
+		f.restarting(&a)
 	case f.journal.Step != types.K3sStepNone:
 		f.goesOn(&a)
 	case !f.heard:
 		a.status = f.published
 	default:
 		f.begins(&a)
+	}
+	if a.journal.Kind == f.journal.Kind { // nothing has begun or ended
+		f.restarts(&a)
+	}
+	if a.journal.Restarts == (types.K3sRestarts{}) {
+		a.journal.Restarts = f.journal.Restarts
 	}
 	if len(f.nodes) > 0 && a.status.To != "" {
 		a.status.Nodes = listed(f.order, a.status.To)
@@ -398,7 +410,10 @@ func (f facts) writes(a *action) {
 	if !f.heard || !f.known || f.unread { // of what is under way the journal knows
 		return
 	}
-	stamp := types.K3sStamp{Wanted: f.version.Wanted, Step: a.journal.Step, To: a.journal.To, Failed: a.journal.Failed.To, Joined: f.joined}
+	stamp := types.K3sStamp{Wanted: f.version.Wanted, Step: a.journal.Step, To: a.journal.To, Failed: a.journal.Failed.To, Joined: f.joined, Restarted: a.journal.Restarts.At}
+	if waitsForOthers(a.status.Restart) {
+		stamp.Restart = a.status.Restart.Wish
+	}
 	if e := f.evidence; e.etcdHas != "" {
 		stamp.Leader, stamp.Etcd = e.etcdLead, e.etcdHas
 	} else if f.own.K3s != nil && f.own.Etcd { // what was known last

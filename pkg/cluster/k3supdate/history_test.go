@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,9 @@ type device struct {
 	former    string // version of the binary that was kept
 	acted     acted
 	restarted time.Duration
+	expires   time.Duration // when its certificates do
+	doubt     bool          // its clock is not believed
+	reset     types.CertsResetRequest
 }
 
 // world is a cluster in which anything happens at any time.
@@ -52,13 +56,17 @@ type world struct {
 	unseen    bool // nobody but the kube containers can reach the binaries
 	swaps     int
 	restores  int
+	restarts  int
+	wishes    map[types.K3sRestartWish]int
+	renewed   time.Duration // when k3s was last restarted because its certificates were due
+	renewedOf *device
 	history   []string
 }
 
 var started = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 18)), now: time.Hour, wanted: patch}
+	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 18)), now: 100 * time.Hour, wanted: patch, wishes: map[types.K3sRestartWish]int{}}
 	w.unseen = w.r.IntN(4) == 0
 	servers := 1 + w.r.IntN(5)
 	for i := range servers + w.r.IntN(3) {
@@ -67,7 +75,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 			row = worker(row.Name, old)
 		}
 		row.TieBreaker, row.K3s = i == 1 && servers > 2, nil
-		w.devices = append(w.devices, &device{row: row, disk: old, published: old, up: true})
+		w.devices = append(w.devices, &device{row: row, disk: old, published: old, up: true, expires: time.Duration(w.r.IntN(70)) * day})
 	}
 	return w
 }
@@ -106,7 +114,11 @@ func (w *world) facts(d *device) facts {
 		evidence: evidence{binary: good, snapshot: good, etcd: good, components: good, removed: good}, release: d.release,
 		lock: types.Lease{Holder: w.lock.Holder, Version: w.lock.Version}, off: map[string]bool{}, pods: map[string]bool{},
 		checked: d.checked, triedAt: d.tried, looked: d.looked, journal: d.journal, published: d.status,
-		process: k3sprocess.Process{PID: 7, Start: d.since}, acted: d.acted, restarted: d.restarted,
+		restartFacts: restartFacts{request: d.reset, certs: types.K3sCertificates{
+			SeenAt: started.Add(w.now), Leaves: []types.K3sCertificate{{Name: "a", Where: "/a.crt", NotAfter: started.Add(d.expires)}},
+			Authorities: []types.K3sCertificate{{NotAfter: started.Add(9999 * day)}},
+		}},
+		acted: d.acted, restarted: d.restarted,
 	}
 	f.evidence.at, f.evidence.disk = w.now, d.disk
 	to := w.wanted
@@ -122,6 +134,14 @@ func (w *world) facts(d *device) facts {
 	}
 	if w.unseen {
 		f.evidence.disk = ""
+	}
+	if d.up {
+		f.process = k3sprocess.Process{PID: 7, Start: d.since}
+	} else {
+		f.noRestart = "k3s cannot be restarted: it does not run"
+	}
+	if d.doubt {
+		f.now, f.certs.ClockDoubt = f.now.Add(300*day), "It says so."
 	}
 	if answers {
 		f.version.Running, f.version.OnDisk = d.row.KubeletVersion, d.row.KubeletVersion == d.disk
@@ -142,7 +162,10 @@ func (w *world) facts(d *device) facts {
 func (w *world) agent(d *device) {
 	f := w.facts(d)
 	a := decide(f)
-	if a.journal.Step != types.K3sStepNone && d.journal.Step == types.K3sStepNone {
+	switch begins := a.journal.Step != types.K3sStepNone && d.journal.Step == types.K3sStepNone; {
+	case begins && a.journal.Kind == types.K3sRestart:
+		w.restarted(d, a)
+	case begins:
 		w.began(d, a)
 	}
 	if a.status.Phase != d.status.Phase {
@@ -166,7 +189,7 @@ func (w *world) agent(d *device) {
 	if a.prepare == fetch && w.r.IntN(2) == 0 {
 		d.staged = a.status.To
 	}
-	if a.call == install || a.call == restore || a.call != noCall && f.known {
+	if a.call != noCall && (f.known || a.call >= restart) {
 		w.call(d, a.call, f)
 		if d.acted.at == w.now && w.r.IntN(10) > 0 {
 			w.agent(d) // its end rings; else the kube container is faster
@@ -208,8 +231,9 @@ func (w *world) call(d *device, what call, f facts) {
 			w.setLock(types.DrainLock{})
 		}
 		return
-	case what == restart:
-		if lack := types.LacksQuorum(w.nodes(), d.row.Name); lack != "" && d.row.Etcd && d.journal.Step == types.K3sStepChange && f.checked.at > w.disturbed {
+	case what == restart || what == renew || what == putBack:
+		version := d.journal.Kind != types.K3sRestart
+		if lack := types.LacksQuorum(w.nodes(), d.row.Name); version && lack != "" && d.row.Etcd && d.journal.Step == types.K3sStepChange && f.checked.at > w.disturbed {
 			w.fail("%s is restarted: %s", d.row.Name, lack)
 		}
 		w.note("%s: k3s is restarted", d.row.Name)
@@ -232,7 +256,7 @@ func (w *world) began(d *device, a action) {
 	w.changes++
 	w.note("%s begins %s", d.row.Name, a.status.To)
 	for _, other := range w.devices {
-		if other != d && other.journal.Step != types.K3sStepNone {
+		if other != d && other.journal.Step != types.K3sStepNone && other.journal.Wish != types.RestartExpired { // offline, without a lock
 			w.fail("%s changes while %s does", d.row.Name, other.row.Name)
 		}
 		if !d.row.IsServer() && other.row.IsServer() && other.row.KubeletVersion != a.status.To {
@@ -253,6 +277,36 @@ func (w *world) began(d *device, a action) {
 	}
 }
 
+// restarted checks what must hold whenever k3s is restarted for its certificates.
+func (w *world) restarted(d *device, a action) {
+	w.restarts++
+	wish, offline := a.journal.Wish, a.journal.Wish == types.RestartExpired
+	w.wishes[wish]++
+	w.note("%s restarts: %s", d.row.Name, wish)
+	for _, other := range w.devices {
+		if other != d && other.journal.Step != types.K3sStepNone && !offline && other.journal.Wish != types.RestartExpired {
+			w.fail("%s restarts while %s changes", d.row.Name, other.row.Name)
+		}
+	}
+	voters := types.QuorumOf(types.Without(w.nodes(), d.row.Name))
+	lack := types.LacksQuorum(w.nodes(), d.row.Name)
+	switch {
+	case d.doubt:
+		w.fail("%s restarts by a clock that is doubted", d.row.Name)
+	case d.hold:
+		w.fail("%s restarts although the hold file is there", d.row.Name)
+	case offline && d.expires > w.now:
+		w.fail("%s restarts offline with a certificate that has not expired", d.row.Name)
+	case !offline && w.lock.Holder != d.row.Name:
+		w.fail("%s restarts while the lock is %+v", d.row.Name, w.lock)
+	case !offline && d.row.Etcd && lack != "" && d.checked.at > w.disturbed && (wish != types.RestartUrgent || voters.Voters != 3):
+		w.fail("%s restarts (%s): %s", d.row.Name, wish, lack)
+	case wish == types.RestartDue && w.renewed != 0 && w.renewedOf != d && w.now < w.renewed+day:
+		w.fail("%s restarts, and another one was restarted at %s", d.row.Name, w.renewed)
+	}
+	w.renewed, w.renewedOf = w.now, d
+}
+
 // container is EVE's: it looks at KubeConfig and the binary, and k3s comes up some time later.
 func (w *world) container(d *device) {
 	switch {
@@ -267,6 +321,9 @@ func (w *world) container(d *device) {
 		d.disk = d.published
 	case !d.up && !(d.bad && d.disk != d.row.KubeletVersion) && w.r.IntN(3) == 0:
 		d.up, d.since, d.row.Ready, d.row.KubeletVersion = true, w.now, types.ConditionTrue, d.disk
+		if d.expires-w.now <= types.CertRenewableWithin {
+			d.expires = w.now + 365*day
+		}
 		w.note("%s: k3s runs %s", d.row.Name, d.disk)
 	}
 	oldest := ""
@@ -323,8 +380,16 @@ func (w *world) chance(d *device) {
 		d.staged = w.wanted // by an operator
 	case 5:
 		d.release = types.K3sReleaseRequest{Version: w.wanted, RequestedAt: started.Add(w.now), Without: all}
+	case 10:
+		d.doubt = !d.doubt
+	case 7:
+		d.reset = types.CertsResetRequest{RequestedAt: started.Add(w.now)}
+	case 8: // it has been off for long, or its clock was
+		d.expires = min(d.expires, w.now+time.Duration(w.r.IntN(60))*day-10*day)
+	case 9: // the API server rejects an expired certificate
+		d.expires, d.away, d.row.Ready = w.now-day, true, types.ConditionUnknown
 	}
-	if d.away && w.r.IntN(5) == 0 {
+	if d.away && w.r.IntN(5) == 0 && d.expires > w.now {
 		d.away = false
 		if d.up {
 			d.row.Ready = types.ConditionTrue
@@ -334,6 +399,9 @@ func (w *world) chance(d *device) {
 
 func (w *world) step(calm bool) {
 	w.now += time.Duration(1+w.r.IntN(20)) * time.Second
+	if w.r.IntN(60) == 0 && !slices.ContainsFunc(w.devices, func(d *device) bool { return d.journal.Step != types.K3sStepNone }) {
+		w.now += time.Duration(w.r.IntN(48)) * time.Hour
+	}
 	d := w.devices[w.r.IntN(len(w.devices))]
 	d.row.BootID = fmt.Sprint(d.boot)
 	w.agent(d)
@@ -346,7 +414,7 @@ func (w *world) step(calm bool) {
 
 // histories plays n histories, each of busy steps and then calm ones.
 func histories(t *testing.T, n, busy, calm int) {
-	changes, arrived, seeds, swaps, restores := 0, 0, 0, 0, 0
+	changes, arrived, seeds, swaps, restores, restarts, wishes := 0, 0, 0, 0, 0, 0, map[types.K3sRestartWish]int{}
 	for seed := uint64(1); seed <= uint64(n); seed++ {
 		w := newWorld(t, seed)
 		for range busy {
@@ -355,7 +423,7 @@ func histories(t *testing.T, n, busy, calm int) {
 		w.note("calm")
 		settled := true
 		for _, d := range w.devices {
-			d.away, d.bad, d.hold = false, false, false
+			d.away, d.bad, d.hold, d.doubt = false, false, false, false
 			if d.up {
 				d.row.Ready = types.ConditionTrue
 			}
@@ -370,6 +438,9 @@ func histories(t *testing.T, n, busy, calm int) {
 			w.step(true)
 		}
 		for _, d := range w.devices {
+			if d.expires < w.now+10*day && d.status.Phase != types.LifecycleStuck && settled && w.lock.Holder == "" {
+				w.fail("seed %d: the certificates of %s expire at %s: %s", seed, d.row.Name, d.expires, d.status.Restart.Reason)
+			}
 			switch {
 			case d.row.KubeletVersion == w.wanted:
 				arrived++
@@ -380,7 +451,14 @@ func histories(t *testing.T, n, busy, calm int) {
 				w.fail("seed %d: %s is at %s, not %s: %s: %s", seed, d.row.Name, d.row.KubeletVersion, w.wanted, d.status.Phase, d.status.Reason)
 			}
 		}
-		changes, seeds, swaps, restores = changes+w.changes, seeds+1, swaps+w.swaps, restores+w.restores
+		changes, restarts, seeds, swaps, restores = changes+w.changes, restarts+w.restarts, seeds+1, swaps+w.swaps, restores+w.restores
+		for wish, n := range w.wishes {
+			wishes[wish] += n
+		}
+	}
+	t.Logf("%d restarts for certificates: %v", restarts, wishes)
+	if restarts < seeds {
+		t.Error("next to no certificate is renewed in these histories")
 	}
 	t.Logf("%d histories, %d changes, %d binaries installed, %d restored, %d nodes at the version that was wanted last", seeds, changes, swaps, restores, arrived)
 	if changes < seeds || arrived < seeds || swaps < seeds || restores == 0 {

@@ -2,9 +2,11 @@
 // turn: one node of the cluster after the other, under the drain lock (docs/wire.md,
 // "KubeLifecycle").
 //
-//	reads:  K3sVersionStatus, settings, nodes, the drain lock, whatever makes this node go down, KubeNodeConditions, the hold file, an operator's release, retry and rollback, the binaries and the etcd of k3s
+//	reads:  K3sVersionStatus, settings, nodes, the drain lock, whatever makes this node go down, KubeNodeConditions, the hold file, an operator's release, retry
+//	        and rollback, the binaries and the etcd of k3s, K3sCertificates, CertsResetRequest
 //	writes: KubeLifecycle, KubeLifecycleJournal
-//	acts:   stages the binary of k3s, has a snapshot of etcd taken, takes and frees the drain lock, stamps the own Node, restarts k3s where its binary is another one already
+//	acts:   stages the binary of k3s, has a snapshot of etcd taken, takes and frees the drain lock, stamps the own Node, restarts k3s where its binary is
+//	        another one already or its certificates expire, moves these aside where an operator asks for that
 package k3supdate
 
 import (
@@ -87,6 +89,9 @@ type Component struct {
 	Kube             Kube
 	K3s              K3s
 	Disk             Disk
+	Certificates     pubsub.Reader[types.K3sCertificates]
+	Reset            pubsub.Reader[types.CertsResetRequest]
+	LeafFiles        LeafFiles
 	Operations       types.OperationLog
 
 	Consent     Consent // where the setting k3s.consent says nothing
@@ -137,7 +142,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.stamping.End()
 	defer c.calling.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Version, c.Settings, c.Release, c.Retry, c.Rollback, c.Info, c.Cluster, c.Membership, c.Nodes, &c.pods,
-		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, &c.calling, &c.stamping, &c.looking, &c.preparing)
+		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, c.Certificates, c.Reset, &c.calling, &c.stamping, &c.looking, &c.preparing)
 }
 
 // Step looks, decides and acts once.
@@ -170,6 +175,9 @@ func (c *Component) Step(ctx context.Context) error {
 	} else {
 		s.Since = f.published.Since
 	}
+	if why := a.status.Restart.Reason; why != "" && why != f.published.Restart.Reason {
+		c.Log.WithField("wish", a.status.Restart.Wish).Info(why)
+	}
 	if err := c.Lifecycle.Publish(types.Global, a.status); err != nil {
 		errs = append(errs, fmt.Errorf("publish KubeLifecycle: %w", err))
 	}
@@ -181,7 +189,11 @@ func (c *Component) Step(ctx context.Context) error {
 		case restart:
 			c.restarted = f.uptime
 		}
-		c.calling.Begin(types.Because(ctx, types.SettingK3sVersion, a.status.Reason), callTimeout, func(ctx context.Context) result { return c.call(ctx, a.call, f) })
+		by, why := types.SettingK3sVersion, a.status.Reason
+		if a.renews {
+			by, why = "", cmp.Or(a.status.Restart.Reason, a.status.Reason)
+		}
+		c.calling.Begin(types.Because(ctx, by, why), callTimeout, func(ctx context.Context) result { return c.call(ctx, a.call, f) })
 	}
 	c.gathers(ctx, f, a)
 	if a.stamp != nil && !c.stamping.Busy() && (c.stamped == 0 || f.uptime >= c.stamped+again) {
@@ -276,8 +288,14 @@ func (c *Component) look() facts {
 	}
 	cluster, _ := c.Cluster.Get(types.Global)
 	f.joined = cluster.BootstrapNode || cluster.JoinServerIP != nil && cluster.JoinServerIP.String() == f.own.InternalIP
-	if f.journal.Step != types.K3sStepNone {
-		f.process, _ = c.K3s.Find() // zero where only its supervisor knows it
+	f.certs, _ = c.Certificates.Get(types.Global)
+	f.request, _ = c.Reset.Get(types.Global)
+	var err error
+	if f.process, err = c.K3s.Find(); err != nil { // zero where only its supervisor knows it
+		f.noRestart = "k3s cannot be restarted: " + phrase.Cut(err.Error(), 300)
+	}
+	if f.asks() && f.request.Force {
+		f.layout = c.LeafFiles.Unknown(isServer(f.own))
 	}
 	return f
 }

@@ -60,6 +60,8 @@ type agent struct {
 	drain      pubsub.Table[types.NodeDrainProgress]
 	parts      pubsub.Table[types.KubeClusterUpdateStatus]
 	conditions pubsub.Table[types.KubeNodeConditions]
+	certs      pubsub.Table[types.K3sCertificates]
+	reset      pubsub.Table[types.CertsResetRequest]
 	lifecycle  pubsub.Table[types.KubeLifecycle]
 	journal    pubsub.Table[types.KubeLifecycleJournal]
 	hold       string
@@ -71,6 +73,10 @@ type agent struct {
 	disk       disk
 	real       *Device       // instead of disk
 	since      time.Duration // uptime when its k3s was started
+	started    time.Duration // uptime when its k3s did; 0 where only its supervisor knows
+	expires    time.Time     // when its certificates do
+	lost       bool          // the agent is killed before the next restart of k3s
+	restarts   []time.Time
 	stop       func()
 }
 
@@ -174,6 +180,7 @@ func (a *agent) start() {
 		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Settings: &a.settings, Release: &a.release, Retry: &a.retry, Rollback: &a.rollback, Info: &a.info, Cluster: &a.status,
 		Membership: &a.member, Nodes: &a.nodes, AppPods: &a.site.pods, Leases: &a.leases, API: &a.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator,
 		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Disk: a.onDisk(), Operations: types.NoOperations{},
+		Certificates: &a.certs, Reset: &a.reset, LeafFiles: LeafFiles{Dirs: []string{a.hold + ".k3s"}},
 		Consent: a.consent, HoldFile: a.hold, JournalFile: a.hold + ".journal", BootID: "boot", Hour: time.Hour, Uptime: func() time.Duration { return time.Since(a.booted) },
 		Lifecycle: &a.lifecycle, Journal: &a.journal,
 	}
@@ -185,10 +192,10 @@ func (a *agent) start() {
 }
 
 func (a *agent) Find() (k3sprocess.Process, error) {
-	if a.disk.found.Binary == "" && a.real == nil {
+	if a.disk.found.Binary == "" && a.real == nil && a.started == 0 {
 		return k3sprocess.Process{}, nil
 	}
-	return k3sprocess.Process{PID: 7, Start: a.since}, nil
+	return k3sprocess.Process{PID: 7, Start: max(a.since, a.started)}, nil
 }
 
 func (a *agent) HasSupervisor() bool { return false }
@@ -202,8 +209,34 @@ func (a *agent) onDisk() Disk {
 
 // Restart has k3s run the binary that is in its place.
 func (a *agent) Restart(context.Context, k3sprocess.Process) error {
+	if j, _ := a.journal.Get(types.Global); j.Kind == types.K3sRestart {
+		return a.restartForCertificates(j)
+	}
 	a.since = time.Since(a.booted)
 	a.changes(a.onDisk().Look(a.Context(), Found{}).Binary)
+	return nil
+}
+
+// restartForCertificates takes a minute, after which k3s has renewed its certificates.
+func (a *agent) restartForCertificates(j types.KubeLifecycleJournal) error {
+	if lock := a.cluster.Lock(); lock.Holder != a.name || lock.Task != types.TaskK3sChange {
+		a.Errorf("%s restarts while the lock is %+v, the journal %+v", a.name, lock, j)
+	}
+	if a.lost {
+		a.lost = false
+		go func() { a.stop(); a.start() }()
+		return errors.New("killed")
+	}
+	a.restarts = append(a.restarts, time.Now())
+	a.down++
+	a.most = max(a.most, a.down)
+	a.order = append(a.order, a.name)
+	a.cluster.ChangeNode(a.name, func(n *types.Node) { n.Ready = types.ConditionUnknown })
+	time.AfterFunc(time.Minute, func() {
+		a.down--
+		a.started, a.expires = time.Since(a.booted), time.Now().Add(365*day)
+		a.cluster.ChangeNode(a.name, func(n *types.Node) { n.Ready = types.ConditionTrue })
+	})
 	return nil
 }
 
@@ -430,6 +463,46 @@ func TestAJournalThatCannotBeReadChangesNothing(t *testing.T) {
 		s.pass(10 * time.Minute)
 		if len(s.order) != 0 || a.is().Phase != types.LifecycleStuck {
 			t.Errorf("%v changed: %+v", s.order, a.is())
+		}
+	})
+}
+
+// days lets days go by, in which the certificates are read every five minutes.
+func (s *site) days(n int) {
+	for range n * 24 * 12 {
+		for _, a := range s.agents {
+			_ = a.certs.Publish(types.Global, types.K3sCertificates{SeenAt: time.Now(), Leaves: []types.K3sCertificate{{Name: "client-admin", Where: "/client-admin.crt", NotAfter: a.expires}}})
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+	}
+}
+
+func TestThreeServersAreRestartedForTheirCertificatesOneADay(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		for _, a := range s.agents {
+			a.started, a.expires = time.Minute, time.Now().Add(60*day+12*time.Hour)
+		}
+		s.agents[1].lost = true
+		s.days(1) // half a day before it is due
+		if len(s.order) != 1 {
+			t.Fatalf("%v restarted", s.order)
+		}
+		s.days(3)
+		if got := strings.Join(s.order, " "); got != "n1 n2 n3" || s.most != 1 || s.cluster.Lock().Holder != "" {
+			t.Fatalf("%s restarted, %d at once, the lock is %+v: %+v", got, s.most, s.cluster.Lock(), s.agents[1].is())
+		}
+		for i, a := range s.agents {
+			if i > 0 && a.restarts[0].Sub(s.agents[i-1].restarts[0]) < day {
+				t.Errorf("%s restarted %s after the one before", a.name, a.restarts[0].Sub(s.agents[i-1].restarts[0]))
+			}
+			n, _ := s.nodes.Get(a.name)
+			if r := a.is().Restart; r.Wish != "" || r.Failed != "" || n.K3s == nil || n.K3s.Step != "" || n.K3s.Restart != "" || !n.K3s.Restarted.Equal(r.Last) {
+				t.Errorf("%s: %+v, %+v", a.name, r, n.K3s)
+			}
+		}
+		if s.agents[1].lost {
+			t.Error("n2 was not killed")
 		}
 	})
 }

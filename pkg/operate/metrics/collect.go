@@ -50,6 +50,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	if l, ok := c.Lifecycle.Get(types.Global); ok {
 		oneHot(s, "zedkube_k3s_lifecycle_phase", "1 for the phase of a change of k3s on this node.", l.Phase, lifecyclePhases)
 	}
+	if l, ok := c.Lifecycle.Get(types.Global); ok {
+		s.gauge("zedkube_certificate_renewal_failed", "1 where the last restart of k3s for its certificates did not renew them.", boolValue(l.Restart.Failed != ""))
+	}
 }
 
 func (c collector) components(s sink, now time.Time) {

@@ -87,7 +87,7 @@ func full(now time.Time) *stage {
 		Phase: types.ClusterUpgrading, Components: types.ClusterComponents{CDI: "v1.57.1"},
 		Conditions: []types.ClusterCondition{{Type: types.ComponentsUpdated, Status: types.ConditionFalse, Reason: types.ComponentUpdateFailed}},
 	}})
-	_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleStuck})
+	_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleStuck, Restart: types.K3sRestartStatus{Failed: "k3s was not restarted: it goes on as before."}})
 	s.Requests.Answered("list", 200, 30*time.Millisecond)
 	s.Requests.Answered("watch", 200, 2*time.Millisecond)
 	s.Requests.Answered("get", 0, 12*time.Second)

@@ -26,6 +26,7 @@ func known() map[string]reflect.Type {
 		types.AssignableAdapters{},
 		types.CipherBlockStatus{},
 		types.CipherMetrics{},
+		types.CertsResetRequest{},
 		types.ClusterLeaveRequest{},
 		types.ClusterMembers{},
 		types.ClusterMembership{},
