@@ -214,6 +214,10 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		Methods: []string{http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodDelete}, Effect: "PATCH and DELETE: a request to leave, or to disable workloads, is made or withdrawn",
 	}
+	routes[clusterobject.CertsPath] = localserver.Route{
+		Handler: &clusterobject.Certs{Certificates: k3sCerts, Lifecycle: lifecycle, Version: k3sVersion, Requests: requested},
+		Methods: []string{http.MethodDelete}, Effect: "a request to renew certificates is made",
+	}
 	routes[clusterobject.AuditPath] = routes["/api/audit"]
 	routes[clusterobject.OpenAPIPath] = localserver.Route{Handler: http.HandlerFunc(clusterobject.ServeOpenAPI)}
 	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {

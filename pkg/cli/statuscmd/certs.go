@@ -3,8 +3,10 @@ package statuscmd
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,12 +26,12 @@ type certificates struct {
 // NewCertsCommand shows when the certificates of k3s expire.
 func NewCertsCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	return out.Flag(&cobra.Command{
+	c := out.Flag(&cobra.Command{
 		Use:   "certs",
 		Short: "Show when the certificates of k3s on this node expire",
 		Long: "Show when the certificates of k3s on this node expire, as the agent found them in files and handshakes. k3s renews those\n" +
-			"that expire within 120 days when it starts: Renewable. Due: within 60 days, Urgent: within 14. It never renews its\n" +
-			"authorities. See docs/operations.md, \"Certificates and outside changes\".\n\n" + terminal.ShowExitCodes,
+			"that expire within 120 days when it starts: Renewable. Due: within 60 days, Urgent: within 14. zedkube restarts it for\n" +
+			"those that are Due, one node a day. k3s never renews its authorities. See docs/operations.md, \"Certificates and outside changes\".\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := device.CheckDevice(o.Paths()); err != nil {
@@ -46,6 +48,56 @@ func NewCertsCommand(o *device.Options) *cobra.Command {
 			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: v, Draw: v.draw})
 		},
 	})
+	c.AddCommand(newCertsResetCommand(o))
+	return c
+}
+
+const exitNothing = 3
+
+func newCertsResetCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	force := false
+	c := out.Flag(&cobra.Command{
+		Use:   "reset [--force]",
+		Short: "Renew the certificates of k3s on this node that expire soon",
+		Long: "Renew the certificates of k3s on this node that expire within 120 days (90 with k3s before April 2025): k3s is restarted\n" +
+			"under the drain lock, when nothing is in the way. Virtual machines and pods go on. What is in the way at this moment and\n" +
+			"may be done without is printed, and done without. What it waits for: zedkube topics zedkube/KubeLifecycle\n" +
+			"With --force all that a server made are renewed: their files are moved aside, and put back if k3s does not come up.\n" +
+			"Authorities are never renewed. See docs/operations.md, \"Certificates and outside changes\".\n\n" + `Exit codes:
+  0   requested
+  1   wrong usage, interrupted, or failed
+  2   the request could not be written, or what is known of certificates could not be read
+  3   nothing was changed: the last line gives the reason
+  99  unknown command`,
+		Args: terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return out.RunAction(c, func(w io.Writer) error { return resetCerts(w, o.Paths(), force, time.Now()) })
+		},
+	})
+	c.Flags().BoolVar(&force, "force", false, "also renew those that do not expire soon; their files are moved aside")
+	return c
+}
+
+func resetCerts(out io.Writer, p device.Paths, force bool, now time.Time) error {
+	certs, _, err1 := device.ReadRecord[types.K3sCertificates](p.PersistentFile(device.Self, "K3sCertificates"))
+	l, _, err2 := device.ReadRecord[types.KubeLifecycle](p.TopicFile(device.Self, "KubeLifecycle"))
+	version, _, err3 := device.ReadRecord[types.K3sVersionStatus](p.TopicFile(device.Self, "K3sVersionStatus"))
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("read what is known of certificates of k3s: %w", err))
+	}
+	request, err := types.AskCertsReset(certs, l, version.Version, force, now)
+	if err != nil {
+		return terminal.ExitWith(exitNothing, errors.New(terminal.Clean(err.Error())))
+	}
+	if err := device.AskAgent(p, request); err != nil {
+		return err
+	}
+	if len(request.Without) > 0 {
+		fmt.Fprintf(out, "It does without: %s.\n", terminal.Clean(strings.Join(request.Without, ", ")))
+	}
+	fmt.Fprint(out, "k3s is restarted under the drain lock when nothing else is in the way.\nTo watch it: zedkube topics zedkube/KubeLifecycle --watch\n")
+	return nil
 }
 
 func (v certificates) draw(s *terminal.Screen) {
@@ -67,7 +119,7 @@ func (v certificates) draw(s *terminal.Screen) {
 		s.Put(0, terminal.Plain, "not read: "+terminal.Clean(text))
 	}
 	if isDue(v.Leaves) {
-		s.Put(0, terminal.Plain, "k3s renews what is Renewable, Due or Urgent when it starts. Restart k3s on one node at a time, servers first.")
+		s.Put(0, terminal.Plain, "k3s renews what is Renewable, Due or Urgent when it starts. zedkube restarts it for what is Due, one node a day; now: zedkube certs reset")
 	}
 	if isDue(v.Authorities) {
 		s.Put(0, terminal.Plain, "k3s never renews an authority: docs/operations.md, \"Rotating the CA\".")

@@ -55,7 +55,7 @@ func TestCertsShowsEachCertificateAndWhatIsToBeDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := certs(t, string(content))
-	for _, want := range []string{"expired", "Urgent", "Due", "/a/server-ca.crt", "not read: /a/b.crt", "The clock", "servers first", "Rotating the CA"} {
+	for _, want := range []string{"expired", "Urgent", "Due", "/a/server-ca.crt", "not read: /a/b.crt", "The clock", "zedkube certs reset", "Rotating the CA"} {
 		want = strings.Replace(want, "The clock", "clock may be wrong. It was set.", 1)
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)

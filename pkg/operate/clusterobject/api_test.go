@@ -38,6 +38,9 @@ func (q *requests) Request(_ *http.Request, topic string, value any) error {
 			text += " at no time"
 		}
 	}
+	if topic == "CertsResetRequest" && value != nil {
+		text = "make " + topic
+	}
 	q.made = append(q.made, text)
 	return q.err
 }
