@@ -382,3 +382,16 @@ func TestWhileOneIsAboutToExpireItIsReadMoreOften(t *testing.T) {
 		}
 	}
 }
+
+func TestWhileK3sIsRestartedTheyAreReadAgainSoon(t *testing.T) {
+	d := newDevice(t)
+	leaf, _ := made(t, "kubelet", 300*day, false)
+	d.file(t, "agent/serving-kubelet.crt", inPEM(leaf))
+	for kind, want := range map[types.K3sChange]time.Duration{types.K3sRestart: renewing, types.K3sPatch: 0} {
+		_ = d.journal.Publish(types.Global, types.KubeLifecycleJournal{Step: types.K3sStepChange, Kind: kind})
+		var after loop.After
+		if errors.As(d.Step(t.Context()), &after); time.Duration(after) != want {
+			t.Errorf("%s: again after %v", kind, after)
+		}
+	}
+}
