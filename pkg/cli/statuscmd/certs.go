@@ -21,6 +21,7 @@ type certificates struct {
 	ReadAt time.Time
 	At     time.Time // when the agent published them
 	types.K3sCertificates
+	Restart types.K3sRestartStatus `json:",omitzero"` // of k3s, to renew them
 }
 
 // NewCertsCommand shows when the certificates of k3s expire.
@@ -44,7 +45,8 @@ func NewCertsCommand(o *device.Options) *cobra.Command {
 			case err != nil:
 				return fmt.Errorf("read certificates of k3s: %w", err)
 			}
-			v := certificates{time.Now(), at, found}
+			l, _, _ := device.ReadRecord[types.KubeLifecycle](o.Paths().TopicFile(device.Self, "KubeLifecycle")) // there is none before its first decision
+			v := certificates{time.Now(), at, found, l.Restart}
 			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: v, Draw: v.draw})
 		},
 	})
@@ -120,6 +122,12 @@ func (v certificates) draw(s *terminal.Screen) {
 	}
 	if isDue(v.Leaves) {
 		s.Put(0, terminal.Plain, "k3s renews what is Renewable, Due or Urgent when it starts. zedkube restarts it for what is Due, one node a day; now: zedkube certs reset")
+	}
+	if v.Restart.Failed != "" {
+		s.Put(0, terminal.Red, terminal.Clean(v.Restart.Failed))
+	}
+	if v.Restart.Reason != "" {
+		s.Put(0, terminal.Yellow, terminal.Clean(v.Restart.Reason))
 	}
 	if isDue(v.Authorities) {
 		s.Put(0, terminal.Plain, "k3s never renews an authority: docs/operations.md, \"Rotating the CA\".")

@@ -85,3 +85,68 @@ func TestCertsWithoutAnyEndsWithItsCode(t *testing.T) {
 		}
 	}
 }
+
+func TestCertsResetAsksWhereThereIsSomethingToRenew(t *testing.T) {
+	for name, row := range map[string]struct {
+		days    time.Duration
+		doubt   string
+		force   bool
+		missing bool
+		code    int
+		says    string
+	}{
+		"one expires soon":     {days: 100, says: "It does without: Turn.\nk3s is restarted under the drain lock"},
+		"none does":            {days: 200, code: exitNothing, says: "none of 1 certificates expires within 120 days"},
+		"and it is forced":     {days: 200, force: true, says: "k3s is restarted"},
+		"the clock is doubted": {days: 10, doubt: "It says\x1b 2031.", code: exitNothing, says: "clock may be wrong"},
+		"no agent has run":     {missing: true, code: terminal.ExitNotPublished, says: "read what is known"},
+	} {
+		p := device.Options{Root: t.TempDir()}.Paths()
+		if !row.missing {
+			write(t, p.PersistentFile(device.Self, "K3sCertificates"), types.K3sCertificates{Leaves: []types.K3sCertificate{{NotAfter: time.Now().Add(row.days * day)}}, ClockDoubt: row.doubt})
+			write(t, p.TopicFile(device.Self, "K3sVersionStatus"), types.K3sVersionStatus{Version: "v1.34.2+k3s1"})
+			write(t, p.TopicFile(device.Self, "KubeLifecycle"), types.KubeLifecycle{Restart: types.K3sRestartStatus{Preconditions: []types.KubeLifecyclePrecondition{{Name: "Turn", Release: true}, {Name: "Lock"}}}})
+		}
+		var out bytes.Buffer
+		err := resetCerts(&out, p, row.force, time.Now())
+		said := out.String()
+		if err != nil {
+			said += err.Error()
+		}
+		if code := terminal.ExitCode(err); code != row.code || !strings.Contains(said, row.says) || strings.Contains(said, "\x1b") {
+			t.Errorf("%s: exit code %d, %v: %s", name, code, err, out.String())
+		}
+		raw, err := os.ReadFile(p.TopicFile(device.CommandAgent, "CertsResetRequest"))
+		if (err == nil) != (row.code == 0) || err == nil && !strings.Contains(string(raw), `"Without":["Turn"]`) {
+			t.Errorf("%s: the request is %s, %v", name, raw, err)
+		}
+	}
+}
+
+func TestCertsShowsWhatARestartWaitsForAndThatOneDidNotHelp(t *testing.T) {
+	o := device.Options{Root: t.TempDir()}
+	p := o.Paths()
+	write(t, p.PersistentFile(device.Self, "K3sCertificates"), types.K3sCertificates{Leaves: []types.K3sCertificate{{Name: "a", NotAfter: time.Now().Add(50 * day), State: types.CertDue}}})
+	write(t, p.TopicFile(device.Self, "KubeLifecycle"), types.KubeLifecycle{Restart: types.K3sRestartStatus{Wish: types.RestartDue, Reason: "It waits.", Failed: "It did not renew\x1b a."}})
+	var out bytes.Buffer
+	c := NewCertsCommand(&o)
+	c.SetArgs(nil)
+	c.SetOut(&out)
+	if err := c.Execute(); err != nil || !strings.Contains(out.String(), "It waits.") || !strings.Contains(out.String(), "It did not renew") || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%v: %q", err, out.String())
+	}
+}
+
+func write(t *testing.T, path string, v any) {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(path, raw, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
