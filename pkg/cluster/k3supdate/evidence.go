@@ -65,6 +65,7 @@ type evidence struct {
 
 // gathered is a look at the device and the API server.
 type gathered struct {
+	swaps   int           // of the component when it began
 	at      time.Duration // uptime of its beginning
 	to      string        // what was asked about; "" where nothing is to change
 	found   Found

@@ -141,28 +141,33 @@ func TestWhatIsPreparedAndWhen(t *testing.T) {
 func TestABinaryIsDownloadedAndASnapshotTakenBeforeAnythingStops(t *testing.T) {
 	play(t, "n1 n2 n3", func(s *site) {
 		for _, a := range s.agents {
-			a.disk.found = Found{Binary: old, HasEtcd: true, Etcd: k3setcd.Health{Version: "3.6.4", HasLeader: true, Leader: a.name == "n1"}}
-			a.disk.trouble = errors.New("no route to host")
+			a.disk.with(func() {
+				a.disk.found = Found{Binary: old, HasEtcd: true, Etcd: k3setcd.Health{Version: "3.6.4", HasLeader: true, Leader: a.name == "n1"}}
+				a.disk.trouble = errors.New("no route to host")
+			})
 		}
 		s.pass(time.Minute)
 		s.wants(patch, false)
 		s.pass(20 * time.Minute)
-		a := s.agents[0]
-		if n := len(a.disk.fetched); n != 5 { // after 0, 1, 3, 7 and 15 minutes
-			t.Errorf("it was tried %d times: %v", n, a.disk.fetched)
+		a, saved := s.agents[0], 0
+		var fetched []time.Duration
+		a.disk.with(func() { fetched, saved = a.disk.fetched, a.disk.saved })
+		if n := len(fetched); n != 5 { // after 0, 1, 3, 7 and 15 minutes
+			t.Errorf("it was tried %d times: %v", n, fetched)
 		}
-		if why := reasonOf(a.is().Preconditions, "Binary"); len(s.order) != 0 || !strings.Contains(why, "no route to host") || a.disk.saved != 0 {
-			t.Fatalf("%v changed, %d snapshots: %s", s.order, a.disk.saved, why)
+		if why := reasonOf(a.is().Preconditions, "Binary"); len(s.order) != 0 || !strings.Contains(why, "no route to host") || saved != 0 {
+			t.Fatalf("%v changed, %d snapshots: %s", s.order, saved, why)
 		}
 		for _, a := range s.agents {
-			a.disk.trouble = nil
+			a.disk.with(func() { a.disk.trouble = nil })
 		}
 		s.pass(30 * time.Minute)
-		if why := s.agents[1].is().Reason; s.agents[1].disk.saved == 0 || len(s.order) != 0 || !strings.Contains(why, "none could be taken: k3s answers 503") {
+		s.agents[1].disk.with(func() { saved = s.agents[1].disk.saved })
+		if why := s.agents[1].is().Reason; saved == 0 || len(s.order) != 0 || !strings.Contains(why, "none could be taken: k3s answers 503") {
 			t.Fatalf("%v changed: %s", s.order, why)
 		}
 		for _, a := range s.agents {
-			a.disk.snapshot = true
+			a.disk.with(func() { a.disk.snapshot = true })
 		}
 		s.pass(2 * time.Hour)
 		if got := strings.Join(s.order, " "); got != "n2 n3 n1" { // the leader of etcd comes last
@@ -177,8 +182,9 @@ func TestABinaryIsDownloadedAndASnapshotTakenBeforeAnythingStops(t *testing.T) {
 // TestALookThatHangsHoldsNothingUp also when the agent ends.
 func TestALookThatHangsHoldsNothingUp(t *testing.T) {
 	play(t, "n1", func(s *site) {
-		s.agents[0].disk.hangs = make(chan struct{})
-		defer close(s.agents[0].disk.hangs)
+		hangs := make(chan struct{})
+		s.agents[0].disk.with(func() { s.agents[0].disk.hangs = hangs })
+		defer close(hangs)
 		s.wants(patch, true)
 		s.pass(10 * time.Minute)
 		if got := s.agents[0].is(); len(s.order) != 1 || got.Phase != types.LifecycleIdle {

@@ -110,6 +110,7 @@ type Component struct {
 	looking   loop.Call[gathered]
 	preparing loop.Call[prepared]
 	gathered  gathered
+	swaps     int // of the binary, begun and ended
 	prepared  prepared
 	acted     acted
 	restarted time.Duration // uptime when k3s was
@@ -155,7 +156,7 @@ func (c *Component) Step(ctx context.Context) error {
 	if err, ok := c.stamping.Take(); ok {
 		errs = append(errs, err)
 	}
-	if g, ok := c.looking.Take(); ok && g.at >= c.acted.at { // else it may have seen the former binary
+	if g, ok := c.looking.Take(); ok && g.swaps == c.swaps { // else it may have seen the former binary
 		c.gathered = g
 	}
 	if p, ok := c.preparing.Take(); ok {
@@ -186,6 +187,7 @@ func (c *Component) Step(ctx context.Context) error {
 		case install, restore:
 			c.acted = acted{call: a.call, at: f.uptime}
 			c.gathered.at = 0 // what was seen before it counts no longer
+			c.swaps++
 		case restart:
 			c.restarted = f.uptime
 		}
@@ -210,7 +212,12 @@ func (c *Component) gathers(ctx context.Context, f facts, a action) {
 		every, to = lookEvery, a.status.To
 	}
 	if g := c.gathered; !c.looking.Busy() && (g.at == 0 || g.to != to || f.uptime >= g.at+every) {
-		c.looking.Begin(ctx, lookFor, func(ctx context.Context) gathered { return c.gather(ctx, g.found, to) })
+		swaps := c.swaps
+		c.looking.Begin(ctx, lookFor, func(ctx context.Context) gathered {
+			g := c.gather(ctx, g.found, to)
+			g.swaps = swaps
+			return g
+		})
 	}
 	if last := c.prepared; a.prepare != noPreparation && !c.preparing.Busy() {
 		c.preparing.Begin(types.Because(ctx, types.SettingK3sVersion, a.status.Reason), prepareFor, func(ctx context.Context) prepared {
@@ -224,6 +231,7 @@ func (c *Component) collect(r result) {
 	c.tried, c.checked = c.Uptime(), r.checked
 	if r.gathered != nil {
 		c.gathered, c.acted.err = *r.gathered, r.err
+		c.swaps++
 	}
 	if r.checked != nil && r.checked.lock.Task != types.TaskK3sChange {
 		c.looked = r.checked.lock.Version

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +38,8 @@ type site struct {
 	cluster *kubetest.Cluster
 	booted  time.Time
 	agents  []*agent
-	down    int // nodes whose k3s is stopped
+	mu      sync.Mutex // of what restarts for certificates change
+	down    int        // nodes whose k3s is stopped
 	most    int
 	order   []string // in which k3s was stopped
 }
@@ -69,19 +71,22 @@ type agent struct {
 	broken     bool // its k3s does not come up with another version
 	stuck      bool // its kube container goes on with the k3s that it has
 	changing   bool
-	differs    int // times that KubeConfig was another one than the binary
+	restarts   bool // k3s is to be stopped and started
+	differs    int  // times in a row that KubeConfig was another one than the binary
+	longest    int  // of such rows
 	disk       disk
 	real       *Device       // instead of disk
 	since      time.Duration // uptime when its k3s was started
 	started    time.Duration // uptime when its k3s did; 0 where only its supervisor knows
 	expires    time.Time     // when its certificates do
 	lost       bool          // the agent is killed before the next restart of k3s
-	restarts   []time.Time
+	renewals   []time.Time
 	stop       func()
 }
 
 // disk is that of a device on which no k3s can be seen, unless found says something else.
 type disk struct {
+	sync.Mutex
 	found    Found
 	trouble  error // of what changes it
 	fetched  []time.Duration
@@ -91,10 +96,22 @@ type disk struct {
 	hangs    chan struct{}
 }
 
+// with is how a test reaches it while agents run.
+func (d *disk) with(do func()) {
+	d.Lock()
+	defer d.Unlock()
+	do()
+}
+
 func (d *disk) Look(context.Context, Found) Found {
-	if d.hangs != nil {
-		<-d.hangs
+	d.Lock()
+	hangs := d.hangs
+	d.Unlock()
+	if hangs != nil {
+		<-hangs
 	}
+	d.Lock()
+	defer d.Unlock()
 	if d.found.Binary == "" {
 		return Found{None: k3sbinary.ErrNone}
 	}
@@ -102,6 +119,8 @@ func (d *disk) Look(context.Context, Found) Found {
 }
 
 func (d *disk) Fetch(_ context.Context, version, _ string) error {
+	d.Lock()
+	defer d.Unlock()
 	d.fetched = append(d.fetched, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)))
 	if d.trouble == nil {
 		d.found.Staged, d.found.Sum = k3sbinary.Staged{Version: version}, strings.Repeat("0", 64)
@@ -110,6 +129,8 @@ func (d *disk) Fetch(_ context.Context, version, _ string) error {
 }
 
 func (d *disk) Install(_ context.Context, version, sum string) error {
+	d.Lock()
+	defer d.Unlock()
 	if d.trouble == nil {
 		if d.found.Staged.Version != version || d.found.Sum != sum {
 			return errors.New("another one is staged")
@@ -120,6 +141,8 @@ func (d *disk) Install(_ context.Context, version, sum string) error {
 }
 
 func (d *disk) Restore(_ context.Context, version string) error {
+	d.Lock()
+	defer d.Unlock()
 	if d.trouble == nil {
 		if d.former != version {
 			return errors.New("the former one is " + d.former)
@@ -130,6 +153,8 @@ func (d *disk) Restore(_ context.Context, version string) error {
 }
 
 func (d *disk) Save(context.Context) error {
+	d.Lock()
+	defer d.Unlock()
 	if d.saved++; !d.snapshot {
 		return errors.New("k3s answers 503")
 	}
@@ -192,10 +217,15 @@ func (a *agent) start() {
 }
 
 func (a *agent) Find() (k3sprocess.Process, error) {
-	if a.disk.found.Binary == "" && a.real == nil && a.started == 0 {
+	a.mu.Lock()
+	started := a.started
+	a.mu.Unlock()
+	a.disk.Lock()
+	defer a.disk.Unlock()
+	if a.disk.found.Binary == "" && a.real == nil && started == 0 {
 		return k3sprocess.Process{}, nil
 	}
-	return k3sprocess.Process{PID: 7, Start: max(a.since, a.started)}, nil
+	return k3sprocess.Process{PID: 7, Start: max(a.since, started)}, nil
 }
 
 func (a *agent) HasSupervisor() bool { return false }
@@ -212,8 +242,7 @@ func (a *agent) Restart(context.Context, k3sprocess.Process) error {
 	if j, _ := a.journal.Get(types.Global); j.Kind == types.K3sRestart {
 		return a.restartForCertificates(j)
 	}
-	a.since = time.Since(a.booted)
-	a.changes(a.onDisk().Look(a.Context(), Found{}).Binary)
+	a.disk.with(func() { a.since, a.restarts = time.Since(a.booted), true })
 	return nil
 }
 
@@ -227,12 +256,16 @@ func (a *agent) restartForCertificates(j types.KubeLifecycleJournal) error {
 		go func() { a.stop(); a.start() }()
 		return errors.New("killed")
 	}
-	a.restarts = append(a.restarts, time.Now())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.renewals = append(a.renewals, time.Now())
 	a.down++
 	a.most = max(a.most, a.down)
 	a.order = append(a.order, a.name)
 	a.cluster.ChangeNode(a.name, func(n *types.Node) { n.Ready = types.ConditionUnknown })
 	time.AfterFunc(time.Minute, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		a.down--
 		a.started, a.expires = time.Since(a.booted), time.Now().Add(365*day)
 		a.cluster.ChangeNode(a.name, func(n *types.Node) { n.Ready = types.ConditionTrue })
@@ -273,13 +306,20 @@ func (s *site) pass(d time.Duration) {
 		synctest.Wait()
 		for _, a := range s.agents {
 			v, _ := a.version.Get(types.Global)
+			binary, restarts := "", false
+			a.disk.with(func() { binary, restarts, a.restarts = a.disk.found.Binary, a.restarts, false })
+			if restarts {
+				a.changes(a.onDisk().Look(a.Context(), Found{}).Binary)
+				continue
+			}
 			switch to := a.is().Released; {
 			case to == "" || a.changing || a.stuck:
 			case a.real != nil:
-			case a.disk.found.Binary != "":
-				if to != a.disk.found.Binary {
-					a.differs++ // k3s would be stopped for a download, if that lasts
+			case binary != "":
+				if a.differs++; to == binary {
+					a.differs = 0
 				}
+				a.longest = max(a.longest, a.differs) // k3s would be stopped for a download, if that lasts
 			case to != v.Version:
 				a.changes(to)
 			}
@@ -471,7 +511,10 @@ func TestAJournalThatCannotBeReadChangesNothing(t *testing.T) {
 func (s *site) days(n int) {
 	for range n * 24 * 12 {
 		for _, a := range s.agents {
-			_ = a.certs.Publish(types.Global, types.K3sCertificates{SeenAt: time.Now(), Leaves: []types.K3sCertificate{{Name: "client-admin", Where: "/client-admin.crt", NotAfter: a.expires}}})
+			s.mu.Lock()
+			expires := a.expires
+			s.mu.Unlock()
+			_ = a.certs.Publish(types.Global, types.K3sCertificates{SeenAt: time.Now(), Leaves: []types.K3sCertificate{{Name: "client-admin", Where: "/client-admin.crt", NotAfter: expires}}})
 		}
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
@@ -493,8 +536,8 @@ func TestThreeServersAreRestartedForTheirCertificatesOneADay(t *testing.T) {
 			t.Fatalf("%s restarted, %d at once, the lock is %+v: %+v", got, s.most, s.cluster.Lock(), s.agents[1].is())
 		}
 		for i, a := range s.agents {
-			if i > 0 && a.restarts[0].Sub(s.agents[i-1].restarts[0]) < day {
-				t.Errorf("%s restarted %s after the one before", a.name, a.restarts[0].Sub(s.agents[i-1].restarts[0]))
+			if i > 0 && a.renewals[0].Sub(s.agents[i-1].renewals[0]) < day {
+				t.Errorf("%s restarted %s after the one before", a.name, a.renewals[0].Sub(s.agents[i-1].renewals[0]))
 			}
 			n, _ := s.nodes.Get(a.name)
 			if r := a.is().Restart; r.Wish != "" || r.Failed != "" || n.K3s == nil || n.K3s.Step != "" || n.K3s.Restart != "" || !n.K3s.Restarted.Equal(r.Last) {
