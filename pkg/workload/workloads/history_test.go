@@ -3,6 +3,7 @@ package workloads
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,20 +31,20 @@ func TestWhateverHappensEverythingIsAsItWasInTheEnd(t *testing.T) {
 			for key, s := range w.sets.All() {
 				want[key] = s.Wanted
 			}
-			var doomed string // the agent that is killed before a write
-			left := -1
-			w.before(func(string) {
-				if left--; left == 0 {
-					w.agents[doomed].cancel()
-				}
-			})
 			w.start()
 			for range 30 {
 				switch name := node(); r.IntN(10) {
 				case 0, 1:
 					w.ask(name, r.IntN(3) > 0)
-				case 2:
-					doomed, left = name, r.IntN(4)+1
+				case 2: // it dies before a write to come, of whoever makes it
+					var left atomic.Int32
+					left.Store(r.Int32N(4) + 1)
+					kill := w.agents[name].cancel
+					w.before(func(string) {
+						if left.Add(-1) == 0 {
+							kill()
+						}
+					})
 				case 3:
 					w.start(name)
 				case 4:
