@@ -207,6 +207,29 @@ func TestAFormerScaleCountsOnlyForTheSetThatItWasWrittenFor(t *testing.T) {
 	}
 }
 
+func TestAMachineIsIdleOnlyWhereNothingStartsIt(t *testing.T) {
+	for _, row := range []struct {
+		strategy kubevirtv1.VirtualMachineRunStrategy
+		status   kubevirtv1.VirtualMachinePrintableStatus
+		idle     bool
+	}{
+		{kubevirtv1.RunStrategyAlways, kubevirtv1.VirtualMachineStatusStopped, false},
+		{kubevirtv1.RunStrategyManual, kubevirtv1.VirtualMachineStatusStopped, true},
+		{kubevirtv1.RunStrategyManual, kubevirtv1.VirtualMachineStatusRunning, false},
+		{kubevirtv1.RunStrategyRerunOnFailure, kubevirtv1.VirtualMachineStatusStopped, true},
+		{kubevirtv1.RunStrategyRerunOnFailure, kubevirtv1.VirtualMachineStatusCrashLoopBackOff, false},
+		{kubevirtv1.RunStrategyOnce, kubevirtv1.VirtualMachineStatusStopped, true},
+		{kubevirtv1.RunStrategyOnce, "", false},
+		{kubevirtv1.RunStrategyHalted, kubevirtv1.VirtualMachineStatusStopping, true},
+	} {
+		var m kubevirtv1.VirtualMachine
+		m.Spec.RunStrategy, m.Status.PrintableStatus = &row.strategy, row.status
+		if got := kubevirt.MachineOf(&m); got.Idle() != row.idle {
+			t.Errorf("%s, %s: %+v", row.strategy, row.status, got)
+		}
+	}
+}
+
 func TestAnAffinityThatIsThereIsNotWritten(t *testing.T) {
 	s := objectsOf(map[string]jsonObject{pathSet: named(pathSet, "u1", nil)})
 	var spec jsonObject
