@@ -104,7 +104,7 @@ func told(cluster *devcluster.Cluster, story string) testscript.Params {
 			"cordoned": with(cordoned), "pods": with(pods), "object": with(object), "lock": with(lock), "inturn": with(inturn),
 			"booted": with(booted), "lead": with(lead), "harmless": with(harmless), "logged": with(logged), "pause": with(pause), "fresh": with(fresh),
 			"token": with(hasToken), "status": with(statusOf), "explains": with(explained), "report": with(reportOf), "unleaked": with(unleaked), "uses": with(uses),
-			"file": with(fileIs), "removed": with(removed), "cordons": with(cordons), "names": with(namesAre), "said": with(said), "waits": with(waits), "unsaid": with(unsaid), "golden": with(goldenIs),
+			"file": with(fileIs), "removed": with(removed), "cordons": with(cordons), "names": with(namesAre), "said": with(said), "waits": with(waits), "unsaid": with(unsaid), "golden": with(goldenIs), "traces": with(tracesAre),
 		},
 	}
 }
