@@ -54,7 +54,7 @@ func (s *story) named(node string) (names []string, err error) {
 		return nil, err
 	}
 	var found struct{ Items []json.RawMessage }
-	if err := json.Unmarshal([]byte(out), &found); err != nil {
+	if err := json.Unmarshal(out, &found); err != nil {
 		return nil, err
 	}
 	for _, raw := range found.Items {
