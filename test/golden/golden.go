@@ -39,6 +39,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\b\d+(\.\d+)?%`), "N%"},
 	{regexp.MustCompile(`linux/(amd64|arm64)`), "PLATFORM"},
 	{regexp.MustCompile(`\bNone of \d+ operations\b`), "None of N operations"}, // a node stamps twice whose configuration comes after its first look
+	{regexp.MustCompile(`\b\d+ deprecated APIs?\b`), "N deprecated APIs"},      // other stories ask the same API server
 	{regexp.MustCompile(`\b\d+ files in\b`), "N files in"},                     // of a bundle: a file's former value lies there once it has changed
 	{regexp.MustCompile(`(\S) {2,}`), "$1  "},                                  // columns are as wide as what changes; what a line begins with stays
 }

@@ -90,7 +90,7 @@ func (s *site) install(t *testing.T, i int) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path+".new", []byte("k3s "+version(s.runs[i])+" as the linker puts it there\n"), 0o755); err != nil {
+	if err := os.WriteFile(path+".new", []byte("#!/bin/sh\necho 'k3s version "+version(s.runs[i])+" (0123abcd)'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {
