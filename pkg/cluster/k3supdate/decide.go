@@ -43,6 +43,8 @@ type facts struct {
 	off     map[string]bool // nodes that are proved to be off
 
 	hold          string // what the hold file says, with who it is of
+	unheld        string // why it is not known what it says; "" where it is
+	holdIsOld     bool   // it was read before what was listed last
 	consent       Consent
 	release       types.K3sReleaseRequest
 	retry         types.K3sRetryRequest
@@ -219,7 +221,7 @@ func (f facts) changes(a *action) {
 		} else if onlyChecks && f.uptime >= f.triedAt+checkEvery {
 			a.call = check
 		}
-	case f.checked == nil:
+	case f.checked == nil, f.busy, f.holdIsOld: // what is under way may free the drain lock
 		s.Reason = "All nodes and the volumes with a replica here are looked at once more."
 		if f.uptime >= f.triedAt+checkEvery || f.triedAt == 0 {
 			a.call = check

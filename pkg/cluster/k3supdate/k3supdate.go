@@ -108,8 +108,10 @@ type Component struct {
 	calling   loop.Call[result]
 	stamping  loop.Call[error]
 	looking   loop.Call[gathered]
+	holding   loop.Call[hold]
 	preparing loop.Call[prepared]
 	gathered  gathered
+	hold      hold
 	swaps     int // of the binary, begun and ended
 	prepared  prepared
 	acted     acted
@@ -120,6 +122,12 @@ type Component struct {
 	tried     time.Duration // uptime of the last call
 	looked    string
 	rounds    map[string]round // of the witnesses
+}
+
+// hold is what the hold file said when it was last read.
+type hold struct {
+	at  time.Duration // uptime; 0 for never
+	why string
 }
 
 // round is the last one of a witness, and when it was first seen.
@@ -139,11 +147,12 @@ type result struct {
 // Run steps until ctx is done and returns after the calls under way have ended.
 func (c *Component) Run(ctx context.Context) {
 	defer c.looking.Cancel() // a disk that hangs is left behind: it only reads
+	defer c.holding.Cancel()
 	defer c.preparing.End()
 	defer c.stamping.End()
 	defer c.calling.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Version, c.Settings, c.Release, c.Retry, c.Rollback, c.Info, c.Cluster, c.Membership, c.Nodes, &c.pods,
-		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, c.Certificates, c.Reset, &c.calling, &c.stamping, &c.looking, &c.preparing)
+		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, c.Certificates, c.Reset, &c.calling, &c.stamping, &c.looking, &c.holding, &c.preparing)
 }
 
 // Step looks, decides and acts once.
@@ -158,6 +167,9 @@ func (c *Component) Step(ctx context.Context) error {
 	}
 	if g, ok := c.looking.Take(); ok && g.swaps == c.swaps { // else it may have seen the former binary
 		c.gathered = g
+	}
+	if h, ok := c.holding.Take(); ok {
+		c.hold = h
 	}
 	if p, ok := c.preparing.Take(); ok {
 		c.prepared, c.gathered.at = p, 0 // it is looked at what came of it
@@ -207,8 +219,11 @@ func (c *Component) Step(ctx context.Context) error {
 
 // gathers begins a look at the device, where the last one is too old, and what is to be prepared.
 func (c *Component) gathers(ctx context.Context, f facts, a action) {
+	if !c.holding.Busy() && (c.hold.at == 0 || f.holdIsOld || f.uptime >= c.hold.at+again) {
+		c.holding.Begin(ctx, lookFor, func(context.Context) hold { return hold{c.Uptime(), c.held()} })
+	}
 	every, to := idleEvery, ""
-	if a.status.To != "" {
+	if a.status.To != "" || a.status.Restart.Wish != "" {
 		every, to = lookEvery, a.status.To
 	}
 	if g := c.gathered; !c.looking.Busy() && (g.at == 0 || g.to != to || f.uptime >= g.at+every) {
@@ -260,7 +275,10 @@ func (c *Component) look() facts {
 	f.rollback, _ = c.Rollback.Get(types.Global)
 	settings, _ := c.Settings.Get(types.Global)
 	f.consent = cmp.Or(Consent(settings.GlobalSettings[types.SettingK3sConsent].StrValue), c.Consent)
-	f.hold = c.held()
+	f.holdIsOld = c.checked != nil && c.hold.at < c.checked.at
+	if f.hold = c.hold.why; c.hold.at == 0 || f.uptime >= c.hold.at+checkedFor {
+		f.unheld = "it is not known whether the file " + DefaultHoldFile + " is there: the disk has not answered yet"
+	}
 	api, known := c.API.Get(types.Global)
 	info, named := c.Info.Get(types.Global)
 	nodes := c.Nodes.All()

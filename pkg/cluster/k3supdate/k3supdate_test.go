@@ -549,3 +549,22 @@ func TestThreeServersAreRestartedForTheirCertificatesOneADay(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAlarmOfEtcdKeepsK3sFromARestartForAsLongAsItLasts(t *testing.T) {
+	play(t, "n1", func(s *site) {
+		a := s.agents[0]
+		s.stages()
+		a.disk.with(func() { a.disk.found.Etcd.Alarm = "ALARM NOSPACE" })
+		s.pass(time.Minute)
+		a.started, a.expires = time.Minute, time.Now().Add(50*day)
+		s.days(1)
+		if len(s.order) != 0 || !strings.Contains(a.is().Restart.Reason, "NOSPACE") {
+			t.Fatalf("%v restarted: %+v", s.order, a.is().Restart)
+		}
+		a.disk.with(func() { a.disk.found.Etcd.Alarm = "" })
+		s.days(1)
+		if len(s.order) != 1 {
+			t.Errorf("%v restarted: %+v", s.order, a.is().Restart)
+		}
+	})
+}

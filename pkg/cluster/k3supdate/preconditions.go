@@ -1,6 +1,7 @@
 package k3supdate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondi
 			add(name, found.lacks, name == "RemovedAPIs")
 		}
 	}
-	add("NotHeld", f.hold, false)
+	add("NotHeld", cmp.Or(f.hold, f.unheld), false)
 	add("NotFailed", f.failed(), true)
 	add("OthersNotFailed", f.otherFailed(), false)
 	add("Agreed", f.disagreement(), true)

@@ -113,6 +113,8 @@ func (f facts) restarts(a *action) {
 		} else if onlyChecks && a.call == noCall && f.uptime >= f.triedAt+checkEvery {
 			a.call = check
 		}
+	case f.busy, f.holdIsOld: // what is under way may free the drain lock
+		r.Reason, a.call = "What is under way has to end before.", noCall
 	case r.Wish == types.RestartExpired:
 		f.restartNow(a)
 	case f.checked == nil:
@@ -264,7 +266,7 @@ func (f facts) restartPreconditions(r *types.K3sRestartStatus) (list []types.Kub
 		list = append(list, p)
 	}
 	urgent := r.Wish == types.RestartUrgent || r.Wish == types.RestartExpired
-	add("NotHeld", f.hold, false)
+	add("NotHeld", cmp.Or(f.hold, f.unheld), false)
 	add("Clock", f.clockDoubt(), false)
 	add("NotAgain", f.restartedToday(r.Wish), r.Wish != types.RestartExpired)
 	add("Process", f.unrestartable(), false)

@@ -472,3 +472,12 @@ func TestAChangeOfTheVersionKeepsWhatCameOfTheLastRestart(t *testing.T) {
 		t.Errorf("%+v", a.journal)
 	}
 }
+
+func TestTheDrainLockIsKeptWhileTheHoldFileIsReadAgain(t *testing.T) {
+	for name, f := range map[string]facts{"a change": underLock(ready()), "a restart": underLock(expiring(50 * day))} {
+		f.holdIsOld = true
+		if a := decide(f); a.journal.Step != "" || a.call == free || a.call == take {
+			t.Errorf("%s: call %d, %+v", name, a.call, a.journal)
+		}
+	}
+}

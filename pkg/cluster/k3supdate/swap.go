@@ -25,6 +25,9 @@ func (f facts) swaps(a *action) {
 	s.Reason += "the staged k3s is put in its place."
 	switch e := f.evidence; {
 	case f.busy, e.at == 0:
+		if f.uptime >= j.Began+2*swapFor && j.BootID == f.boot {
+			s.Phase, s.Reason = types.LifecycleStuck, s.Reason+" The disk does not answer."
+		}
 	case e.disk == j.To:
 		j.Step, j.BootID, j.Began = types.K3sStepChange, f.boot, f.uptime
 		s.Released, a.again = j.To, soon

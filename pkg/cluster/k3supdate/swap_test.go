@@ -281,3 +281,29 @@ func TestWithoutACopyOfItsDatastoreASingleNodeIsNotChanged(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestNothingBeginsUntilTheHoldFileHasBeenRead(t *testing.T) {
+	f, restart := underLock(ready()), underLock(expiring(50*day))
+	f.unheld, restart.unheld = "it is not known", "it is not known"
+	if a := decide(f); a.journal.Step != "" || strings.Join(lacking(a), " ") != "NotHeld" {
+		t.Errorf("%q lack, %+v", lacking(a), a.journal)
+	}
+	if a := decide(restart); a.journal.Step != "" || lacks(a) != "NotHeld" {
+		t.Errorf("%q lack, %+v", lacks(a), a.journal)
+	}
+	f = swapping()
+	f.unheld = "it is not known"
+	if a := decide(f); a.journal.Step != types.K3sStepSwap || a.call != install {
+		t.Errorf("what was begun goes on: call %d, %+v", a.call, a.journal)
+	}
+}
+
+func TestABinaryThatIsNeverPutInItsPlaceIsSaid(t *testing.T) {
+	for name, busy := range map[string]bool{"to look": false, "to install": true} {
+		f := swapping()
+		f.busy, f.evidence.at, f.journal.Began = busy, 0, f.uptime-2*swapFor
+		if a := decide(f); a.status.Phase != types.LifecycleStuck || a.journal.Step != types.K3sStepSwap || a.call != noCall {
+			t.Errorf("%s: call %d, %+v", name, a.call, a.status)
+		}
+	}
+}
