@@ -169,6 +169,7 @@ type KubeLifecycleJournal struct {
 	From, To  string
 	Kind      K3sChange
 	BootID    string
+	Cluster   string         // ID of the one that the device belonged to; "" for none
 	Began     time.Duration  // of the step, since the boot BootID
 	Commit    string         // as in KubeLifecycle
 	Sum       string         // SHA-256 of the binary that was staged; "" where none was

@@ -54,6 +54,8 @@ type facts struct {
 	operatorDrain bool
 	drain         types.NodeDrainProgress
 	leaves        bool
+	cluster       string // ID; "" for none
+	left          bool   // the cluster in which the journal's step was begun
 	component     string // which component's update is in the way
 	conditions    []types.NodeStateCondition
 	evidence      evidence
@@ -128,6 +130,11 @@ func (f facts) from() string {
 // decide says to which version k3s changes here, and when.
 func decide(f facts) action {
 	a := action{status: types.KubeLifecycle{Phase: types.LifecycleIdle, Wanted: f.version.Wanted, Failed: f.journal.Failed}, journal: f.journal}
+	if f.left { // with its k3s and its data
+		f.journal = types.KubeLifecycleJournal{Failed: f.journal.Failed, Release: f.journal.Release, Restarts: f.journal.Restarts}
+		a.journal = f.journal
+	}
+	a.status.Restart = types.K3sRestartStatus{Last: f.journal.Restarts.At, Failed: f.journal.Restarts.Failed}
 	if f.journal.Failed.To != "" && (f.heard && f.journal.Failed.To != f.version.Wanted || f.retried()) && f.journal.Step == types.K3sStepNone {
 		a.journal.Failed, a.status.Failed = types.K3sFailure{}, types.K3sFailure{} // the setting has changed, or an operator says so
 		f.journal.Failed = a.journal.Failed
@@ -236,7 +243,7 @@ func (f facts) changes(a *action) {
 		a.call = take
 	default:
 		a.journal = types.KubeLifecycleJournal{
-			Step: types.K3sStepChange, From: s.From, To: s.To, Kind: s.Kind, BootID: f.boot, Began: f.uptime, Commit: s.Commit,
+			Step: types.K3sStepChange, From: s.From, To: s.To, Kind: s.Kind, BootID: f.boot, Cluster: f.cluster, Began: f.uptime, Commit: s.Commit,
 			Pods: f.runningPods(), Volumes: replicas(f.checked.storage, f.own.Name), Rollback: f.rollback.RequestedAt,
 		}
 		s.Phase, s.Released = types.LifecycleChanges, s.To

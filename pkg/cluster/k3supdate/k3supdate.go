@@ -299,8 +299,12 @@ func (c *Component) look() facts {
 	f.deviceDrain = device || update
 	_, f.operatorDrain = c.Operator.Get(types.Global)
 	f.drain, _ = c.Drain.Get(types.Global)
-	member, _ := c.Membership.Get(types.Global)
+	member, is := c.Membership.Get(types.Global)
 	f.leaves = member.State == types.MembershipLeaving
+	if member.Belongs() && member.Config != nil {
+		f.cluster = member.Config.ClusterID.UUID.String()
+	}
+	f.left = is && f.journal.Cluster != "" && f.journal.Cluster != f.cluster
 	parts, _ := c.Parts.Get(types.Global)
 	f.component = component(parts)
 	conditions, _ := c.Conditions.Get(types.Global)

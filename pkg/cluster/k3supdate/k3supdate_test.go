@@ -550,6 +550,39 @@ func TestThreeServersAreRestartedForTheirCertificatesOneADay(t *testing.T) {
 	})
 }
 
+func TestAChangeEndsWithTheClusterInWhichItWasBegun(t *testing.T) { // a device that left has the k3s of before it joined
+	play(t, "n1", func(s *site) {
+		a := s.agents[0]
+		member := func(is string) {
+			m := types.ClusterMembership{State: types.MembershipLeft}
+			if is != "" {
+				m = types.ClusterMembership{State: types.MembershipMember, Config: &types.EdgeNodeClusterConfig{ClusterID: types.UUIDandVersion{UUID: uuid.NewSHA1(uuid.NameSpaceOID, []byte(is))}}}
+			}
+			_ = a.member.Publish(types.Global, m)
+		}
+		a.stuck = true
+		member("a")
+		s.wants(patch, true)
+		s.pass(time.Minute)
+		s.wants("", false)
+		if got, _ := a.journal.Get(types.Global); got.Step != types.K3sStepChange || got.Cluster == "" {
+			t.Fatalf("%+v: %+v", got, a.is())
+		}
+		a.stop()
+		a.start()
+		if got := a.is(); got.Released != patch {
+			t.Fatalf("an agent that is started: %+v", got)
+		}
+		for _, is := range []string{"", "b"} {
+			member(is)
+			s.pass(time.Minute)
+			if got, _ := a.journal.Get(types.Global); got.Step != "" || a.is().Released != "" {
+				t.Errorf("in cluster %q: %+v, %+v", is, got, a.is())
+			}
+		}
+	})
+}
+
 func TestAnAlarmOfEtcdKeepsK3sFromARestartForAsLongAsItLasts(t *testing.T) {
 	play(t, "n1", func(s *site) {
 		a := s.agents[0]

@@ -73,7 +73,6 @@ func (f facts) wish() types.K3sRestartWish {
 // about to begin: that starts k3s as well.
 func (f facts) restarts(a *action) {
 	r, j := &a.status.Restart, f.journal.Restarts
-	r.Last, r.Failed = j.At, j.Failed
 	if f.unread || !f.heard || a.journal.Step != types.K3sStepNone {
 		return
 	}
@@ -137,7 +136,7 @@ func (f facts) restarts(a *action) {
 func (f facts) restartNow(a *action) {
 	s, j := &a.status, &a.journal
 	*j = types.KubeLifecycleJournal{
-		Step: types.K3sStepChange, From: f.from(), To: f.from(), Kind: types.K3sRestart, BootID: f.boot, Began: f.uptime, Restarted: true,
+		Step: types.K3sStepChange, From: f.from(), To: f.from(), Kind: types.K3sRestart, BootID: f.boot, Cluster: f.cluster, Began: f.uptime, Restarted: true,
 		Failed: f.journal.Failed, Restarts: f.journal.Restarts, Wish: s.Restart.Wish, Leaves: map[string]time.Time{},
 	}
 	a.call = restart

@@ -473,6 +473,15 @@ func TestAChangeOfTheVersionKeepsWhatCameOfTheLastRestart(t *testing.T) {
 	}
 }
 
+func TestAnAgentThatChangesTheVersionGoesOnSayingWhatTheLastRestartDid(t *testing.T) { // an alert rests on that
+	f := underLock(ready())
+	f.journal.Restarts = types.K3sRestarts{At: f.now.Add(-time.Hour), Failed: "No."}
+	a := decide(f)
+	if a.journal.Step == "" || a.status.Restart.Failed != "No." {
+		t.Errorf("%+v, %+v", a.journal, a.status.Restart)
+	}
+}
+
 func TestTheDrainLockIsKeptWhileTheHoldFileIsReadAgain(t *testing.T) {
 	for name, f := range map[string]facts{"a change": underLock(ready()), "a restart": underLock(expiring(50 * day))} {
 		f.holdIsOld = true
