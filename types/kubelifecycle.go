@@ -179,6 +179,7 @@ type KubeLifecycleJournal struct {
 	Volumes   map[string]int // healthy replicas, before, of each volume with a replica here
 	Failed    K3sFailure
 	Rollback  time.Time // RequestedAt of the request that was there when the step began, which does not count
+	Release   time.Time // RequestedAt of the release that was there when a change failed, which no longer counts
 
 	Wish     K3sRestartWish       // of a restart
 	Leaves   map[string]time.Time // by Where, the expiry of the certificates that it is to renew

@@ -105,7 +105,7 @@ func (c *Component) check(ctx context.Context, own string) (*checked, error) {
 // acts records what was done to the binary, and looks what has come of it.
 func (c *Component) acts(ctx context.Context, r result, did, version string, f facts) result {
 	types.Did(ctx, c.Operations, did, "version/"+version, r.err)
-	g := c.gather(ctx, f.found, f.journal.To)
+	g := c.gather(ctx, f.found, "") // the version is to be released soon; the API server is asked with the next look
 	r.gathered = &g
 	return r
 }

@@ -160,6 +160,9 @@ func decide(f facts) action {
 	if a.journal.Restarts == (types.K3sRestarts{}) {
 		a.journal.Restarts = f.journal.Restarts
 	}
+	if a.journal.Release.IsZero() {
+		a.journal.Release = f.journal.Release
+	}
 	if len(f.nodes) > 0 && a.status.To != "" {
 		a.status.Nodes = listed(f.order, a.status.To)
 	}

@@ -71,7 +71,7 @@ func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondi
 // released reports whether an operator has released this very change here, after the last
 // failure, without this precondition.
 func (f facts) released(name string) bool {
-	return slices.Contains(f.release.Without, name) && f.release.Version != "" && f.release.Version == f.version.Wanted && f.release.RequestedAt.After(f.journal.Failed.At)
+	return slices.Contains(f.release.Without, name) && f.release.Version != "" && f.release.Version == f.version.Wanted && f.release.RequestedAt.After(f.journal.Failed.At) && !f.release.RequestedAt.Equal(f.journal.Release)
 }
 
 // drains reports whether the node is drained for the change. On a single node the pods have

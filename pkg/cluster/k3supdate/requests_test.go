@@ -105,3 +105,41 @@ func TestTheTimeThatAChangeMayTakeFollowsTheHour(t *testing.T) {
 		}
 	}
 }
+
+func TestAReleaseOfBeforeAFailureDoesNotCountAfterARetry(t *testing.T) {
+	for name, fail := range map[string]func() facts{
+		"it did not run":           func() facts { f := changing(); f.uptime += 2 * time.Hour; f.version.Running = old; return f },
+		"it could not be replaced": func() facts { f := swapping(); f.evidence.staged = "another"; return f },
+		"it was taken back": func() facts {
+			f := swapping()
+			f.rollback = types.K3sRollbackRequest{Version: patch, RequestedAt: f.now}
+			return f
+		},
+	} {
+		f := fail()
+		f.node(0, func(n *types.Node) { n.KubeletVersion = old })
+		f.release = types.K3sReleaseRequest{Version: patch, RequestedAt: f.now.Add(-time.Hour), Without: all}
+		a := decide(f)
+		if a.journal.Failed.To != patch {
+			t.Fatalf("%s: %+v", name, a.journal)
+		}
+		next := ready()
+		next.release, next.conditions, next.journal = f.release, nil, types.KubeLifecycleJournal{Failed: a.journal.Failed, Release: a.journal.Release}
+		next.retry = types.K3sRetryRequest{Version: patch, FailedAt: a.journal.Failed.At}
+		a = decide(next)
+		if got := lacking(a); len(got) == 0 || a.journal.Failed.To != "" {
+			t.Errorf("%s: after a retry %q lack, call %d, %+v", name, got, a.call, a.journal)
+		}
+		next.journal = a.journal
+		if a = decide(next); len(lacking(a)) == 0 {
+			t.Errorf("%s: in the step after it nothing lacks", name)
+		}
+		next.release.RequestedAt = next.now
+		if a = decide(next); len(lacking(a)) != 0 || a.call != take {
+			t.Errorf("%s: another release: %q lack, call %d", name, lacking(a), a.call)
+		}
+		if a = decide(underLock(next)); a.journal.Step == "" || a.journal.Release.IsZero() {
+			t.Errorf("%s: the next change: %+v", name, a.journal)
+		}
+	}
+}

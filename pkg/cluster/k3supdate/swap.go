@@ -52,6 +52,9 @@ func (f facts) swaps(a *action) {
 func (f facts) goesBack(a *action, why string) {
 	s, j := &a.status, &a.journal
 	j.Restarted = j.Step == types.K3sStepSwap // k3s was not stopped
+	if j.Failed.To != "" {
+		j.Release = f.release.RequestedAt // another one is asked for after a K3sRetryRequest, too
+	}
 	j.Step, j.BootID, j.Began = types.K3sStepReturn, f.boot, f.uptime
 	s.Phase, s.Failed, s.Reason, a.again = types.LifecycleReturns, j.Failed, why, soon
 	s.Released = f.returned(*j)
@@ -77,7 +80,8 @@ func (f facts) acts(a *action, target string) {
 	}
 	inPlace := f.evidence.disk == target || f.evidence.disk == "" && f.known && !f.version.OnDisk
 	wrong := f.known && f.own.KubeletVersion != target
-	stale := p.Start < j.Began || back && j.Sum != "" && wrong && f.uptime >= p.Start+swapFor
+	ours := f.restarted > j.Began && p.Start >= f.restarted // what it may replay takes its time
+	stale := p.Start < j.Began || back && j.Sum != "" && wrong && f.uptime >= p.Start+swapFor && !ours
 	once := !j.Restarted || j.Sum != "" && wrong && p.PID != 0 && f.uptime >= f.restarted+restartAfter
 	switch {
 	case f.busy:
@@ -125,7 +129,7 @@ func (f facts) mustNot() string {
 
 // failedTo says why the last call of that kind failed, "" where it did not.
 func (f facts) failedTo(what call) string {
-	if f.acted.call != what {
+	if f.acted.call != what || f.acted.at < f.journal.Began {
 		return ""
 	}
 	return why(f.acted.err)

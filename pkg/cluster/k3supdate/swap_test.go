@@ -282,6 +282,21 @@ func TestWithoutACopyOfItsDatastoreASingleNodeIsNotChanged(t *testing.T) {
 	}
 }
 
+func TestTheWayBackRestartsTheFormerK3sOnceAndThenWaits(t *testing.T) { // it may replay its database for long
+	f := swapping()
+	f.journal.Step, f.journal.Began, f.journal.Restarted, f.version.Binary = types.K3sStepReturn, f.uptime-10*time.Minute, true, old
+	f.journal.Failed = types.K3sFailure{To: patch, Why: "No."}
+	f.node(0, func(n *types.Node) { n.KubeletVersion = patch })
+	f.process.Start = f.uptime - swapFor - time.Minute // with the one that was replaced a moment later
+	if a := decide(f); a.call != restart {
+		t.Fatalf("call %d: %s", a.call, a.status.Reason)
+	}
+	f.restarted = f.process.Start - time.Second // by this agent, since the way back began
+	if a := decide(f); a.call == restart {
+		t.Errorf("it is restarted again: %s", a.status.Reason)
+	}
+}
+
 func TestNothingBeginsUntilTheHoldFileHasBeenRead(t *testing.T) {
 	f, restart := underLock(ready()), underLock(expiring(50*day))
 	f.unheld, restart.unheld = "it is not known", "it is not known"
