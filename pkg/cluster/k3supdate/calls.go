@@ -15,8 +15,8 @@ func (c *Component) call(ctx context.Context, what call, f facts) result {
 	r := result{call: what}
 	switch what {
 	case restart, renew, putBack:
-		if r.err = c.files(ctx, what); r.err != nil {
-			return r
+		if r.err = c.files(ctx, what); r.err != nil || what == putBack && f.process.PID != 0 && f.process.Start < f.journal.Began {
+			return r // the process of before goes on with those of before
 		}
 		r.err = c.K3s.Restart(ctx, f.process)
 		types.Did(ctx, c.Operations, "restart k3s", "node/"+f.own.Name, r.err)

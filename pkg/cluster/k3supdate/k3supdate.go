@@ -324,7 +324,7 @@ func (c *Component) look() facts {
 	if f.process, err = c.K3s.Find(); err != nil { // zero where only its supervisor knows it
 		f.noRestart = "k3s cannot be restarted: " + phrase.Cut(err.Error(), 300)
 	}
-	if f.asks() && f.request.Force {
+	if f.asks() && f.request.Force || f.journal.Force {
 		f.layout = c.LeafFiles.Unknown(isServer(f.own))
 	}
 	return f

@@ -174,6 +174,7 @@ func (f facts) restarting(a *action) {
 		f.checked = nil // of before k3s was stopped
 	}
 	former := f.process.PID != 0 && f.process.Start < j.Began
+	unstarted := former && !j.Restored && (f.known || j.Wish == types.RestartExpired) && f.uptime >= j.Began+endsWithin
 	late := f.uptime >= j.Began+patchFor && (f.known || f.agent >= seenAfter)
 	lacks, unmoved := f.unverified(j.To), f.unmoved()
 	if lacks == "" {
@@ -191,23 +192,26 @@ func (f facts) restarting(a *action) {
 		reread = "certificate " + phrase.Few(unmoved, 3) + " is the one of before"
 	}
 	switch {
-	case former && !j.Restored && (f.known || j.Wish == types.RestartExpired) && f.uptime >= j.Began+endsWithin: // the agent was killed before it, or it was refused
+	case j.Restored && (lacks == "" || former && f.known && f.uptime >= j.Began+endsWithin):
+		j.Restarts.Failed = "k3s did not come up with new certificates: those of before were put back."
+		f.restartEnds(a, done)
+	case unstarted && j.Force && f.layout != "" && f.uptime < j.Began+endsWithin+swapFor: // it moved them aside, and did no more
+		s.Reason = "k3s was not restarted: its certificates of before are put back."
+		a.call = putBack
+	case unstarted: // the agent was killed before it, or it was refused
 		if j.Restarts.Tries++; j.Restarts.Tries >= mostTries {
 			j.Restarts.Failed, j.Restarts.Tries = "k3s was not restarted: it goes on as before.", 0
 		} else if j.Wish == types.RestartAsked {
 			j.Restarts.Answers = time.Time{}
 		}
 		f.restartEnds(a, "k3s was not restarted, and is to be again.")
-	case lacks == "" && j.Restored:
-		j.Restarts.Failed = "k3s did not come up with new certificates: those of before were put back."
-		f.restartEnds(a, done)
 	case lacks == "" && reread == "":
 		j.Restarts.Failed, j.Restarts.Tries = "", 0
 		f.restartEnds(a, done)
 	case lacks == "" && late:
 		j.Restarts.Failed, j.Restarts.Tries = "k3s was restarted and did not renew its certificates: "+reread+".", 0
 		f.restartEnds(a, done)
-	case j.Force && !j.Restored && !f.known && f.uptime >= j.Began+restoreAfter && f.agent >= seenAfter:
+	case j.Force && !j.Restored && !f.busy && !f.known && f.uptime >= j.Began+restoreAfter && f.agent >= seenAfter:
 		j.Restored, j.Began, a.call = true, f.uptime, putBack
 		s.Reason = "k3s did not come up with new certificates: those of before are put back."
 	case late && j.Wish == types.RestartExpired && !f.known:
@@ -337,10 +341,10 @@ func (f facts) restartedToday(wish types.K3sRestartWish) string {
 	switch {
 	case wish == types.RestartExpired && last.BootID == f.boot:
 		return "k3s has been restarted in this boot because all its certificates had expired"
-	case !today, wish == types.RestartAsked, last.Failed == "" && wish != types.RestartExpired:
+	case !today, wish == types.RestartAsked, last.Tries > 0 && wish != types.RestartExpired: // it was not restarted after all
 		return ""
 	}
-	return "k3s was restarted at " + last.At.Format(time.RFC3339) + ", less than a day ago: " + strings.TrimSuffix(last.Failed, ".")
+	return "k3s was restarted at " + last.At.Format(time.RFC3339) + ", less than a day ago: " + strings.TrimSuffix(cmp.Or(last.Failed, "a certificate expires soon all the same"), ".")
 }
 
 func (f facts) unrestartable() string {

@@ -473,6 +473,68 @@ func TestAChangeOfTheVersionKeepsWhatCameOfTheLastRestart(t *testing.T) {
 	}
 }
 
+func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) { // it may be freeing the drain lock
+	staged := ready()
+	staged.evidence.at, staged.evidence.disk, staged.evidence.staged = staged.uptime, old, sum64
+	forced := underLock(expiring(300 * day))
+	forced.request = types.CertsResetRequest{RequestedAt: forced.now, Force: true}
+	for name, f := range map[string]facts{"a change": underLock(ready()), "a staged one": underLock(staged), "a restart": underLock(expiring(50 * day)), "a forced one": forced} {
+		if a := decide(f); a.journal.Step == "" {
+			t.Fatalf("%s does not begin at all: %s %s", name, a.status.Reason, a.status.Restart.Reason)
+		}
+		f.busy = true
+		if a := decide(f); a.journal.Step != "" {
+			t.Errorf("%s begins: %+v", name, a.journal)
+		}
+	}
+	f := forced
+	f.journal = decide(f).journal
+	f.known, f.uptime, f.busy = false, f.uptime+restoreAfter, true
+	if a := decide(f); a.journal.Restored {
+		t.Error("its files count as put back although nothing does that")
+	}
+}
+
+func TestCertificatesThatStayDueAreRenewedOnceADay(t *testing.T) { // k3s may be told to make them for a month only
+	for name, wish := range map[string]time.Duration{"due": 50 * day, "urgent": 10 * day} {
+		f := underLock(expiring(wish))
+		f.journal.Restarts.At = f.now.Add(time.Minute - day)
+		if a := decide(f); a.call == restart || lacks(a) != "NotAgain" {
+			t.Errorf("%s: call %d, %q lack", name, a.call, lacks(a))
+		}
+		f.journal.Restarts.At = f.now.Add(-day)
+		if a := decide(f); a.call != restart {
+			t.Errorf("%s, a day later: call %d, %q lack", name, a.call, lacks(a))
+		}
+	}
+}
+
+func TestFilesOfAForcedResetArePutBackWhereK3sIsNotRestarted(t *testing.T) {
+	f := underLock(expiring(300 * day))
+	f.request = types.CertsResetRequest{RequestedAt: f.now, Force: true}
+	a := decide(f)
+	f.journal, f.layout = a.journal, "the layout is not the known one: there are none" // they were moved aside
+	f.node(0, func(n *types.Node) { n.K3s = a.stamp })
+	f.uptime += endsWithin
+	f.checked.at = f.uptime
+	if a = decide(f); a.call != putBack || a.journal.Step == "" {
+		t.Fatalf("call %d, %+v", a.call, a.journal)
+	}
+	f.journal, f.layout = a.journal, ""
+	if a = decide(f); a.call != free || a.journal.Step != "" || a.journal.Restarts.Tries != 1 {
+		t.Errorf("they are there: call %d, %+v", a.call, a.journal)
+	}
+	f.layout, f.uptime = "a disk that cannot be written", f.uptime+swapFor
+	f.checked.at = f.uptime
+	if a = decide(f); a.journal.Step != "" {
+		t.Errorf("they are not for long: call %d, %+v", a.call, a.journal)
+	}
+	f.journal.Restored, f.layout = true, ""
+	if a = decide(f); a.journal.Step != "" || a.call != free || a.journal.Restarts.Failed == "" {
+		t.Errorf("it was not restarted after that either: call %d, %+v", a.call, a.journal)
+	}
+}
+
 func TestAnAgentThatChangesTheVersionGoesOnSayingWhatTheLastRestartDid(t *testing.T) { // an alert rests on that
 	f := underLock(ready())
 	f.journal.Restarts = types.K3sRestarts{At: f.now.Add(-time.Hour), Failed: "No."}
