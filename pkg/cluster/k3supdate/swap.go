@@ -51,7 +51,7 @@ func (f facts) swaps(a *action) {
 // goesBack begins the way back.
 func (f facts) goesBack(a *action, why string) {
 	s, j := &a.status, &a.journal
-	j.Restarted = j.Step == types.K3sStepSwap // k3s was not stopped
+	j.Restarted = j.Step == types.K3sStepSwap || f.process.PID != 0 && f.process.Start < j.Began && !j.Ran // k3s was not stopped
 	if j.Failed.To != "" {
 		j.Release = f.release.RequestedAt // another one is asked for after a K3sRetryRequest, too
 	}
@@ -90,7 +90,7 @@ func (f facts) acts(a *action, target string) {
 		if why != "" {
 			s.Reason += " The former k3s could not be put back: " + why + "."
 		} else if p.Start >= j.Began {
-			j.Began = f.uptime // it was started with the one that is replaced now
+			j.Began, j.Restarted = f.uptime, false // it was started with the one that is replaced now
 		}
 		if f.uptime >= f.acted.at+again || f.acted.call != restore {
 			a.call = restore

@@ -322,3 +322,32 @@ func TestABinaryThatIsNeverPutInItsPlaceIsSaid(t *testing.T) {
 		}
 	}
 }
+
+func TestTheWayBackDoesNotStopAK3sThatWasNeverRestarted(t *testing.T) { // another server is away: the cluster would have no quorum
+	f := swapping()
+	f.journal.Step, f.journal.Began, f.evidence.disk, f.evidence.staged, f.version.OnDisk = types.K3sStepChange, f.uptime-patchFor, patch, "", false
+	f.node(1, func(n *types.Node) { n.Ready = types.ConditionUnknown })
+	a := decide(f)
+	if a.journal.Step != types.K3sStepReturn {
+		t.Fatalf("%+v", a.journal)
+	}
+	f.journal, f.uptime = a.journal, f.uptime+time.Second
+	if a = decide(f); a.call != restore {
+		t.Fatalf("call %d", a.call)
+	}
+	f.node(0, func(n *types.Node) { n.K3s = a.stamp })
+	f.journal, f.evidence.disk, f.version.OnDisk = a.journal, old, true
+	for _, listed := range []bool{false, true} {
+		f.uptime += swapFor
+		if f.checked = nil; listed {
+			f.checked = &checked{at: f.uptime, nodes: f.nodes, lock: types.DrainLock{Holder: "n1", Task: types.TaskK3sChange, BootID: "boot"}}
+		}
+		if a = decide(f); a.call == restart {
+			t.Fatalf("it is restarted: %s", a.status.Reason)
+		}
+		f.journal = a.journal
+	}
+	if a.journal.Step != "" || a.journal.Failed.To != patch {
+		t.Errorf("%s: %+v", a.status.Reason, a.journal)
+	}
+}
