@@ -226,9 +226,8 @@ func (f facts) changes(a *action) {
 			s.Phase = types.LifecycleFailed
 		}
 		a.prepare = f.prepares(lacking)
-		if mine || f.lock.Holder == f.own.Name && !drains {
-			f.gives(a)
-		} else if onlyChecks && f.uptime >= f.triedAt+checkEvery {
+		f.gives(a) // of a restart for certificates, too
+		if !mine && onlyChecks && f.uptime >= f.triedAt+checkEvery {
 			a.call = check
 		}
 	case f.checked == nil, f.busy, f.holdIsOld: // what is under way may free the drain lock

@@ -552,3 +552,19 @@ func TestTheDrainLockIsKeptWhileTheHoldFileIsReadAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLockOfARestartIsFreedWhileAMinorVersionWaits(t *testing.T) { // which may begin under the lock of its drain
+	f := ready()
+	f.version.Wanted, f.hold = minor, "held"
+	f.lock.Holder, f.lock.Version, f.checked, f.triedAt = "n1", "7", nil, f.uptime-checkEvery
+	if a := decide(f); a.call != check {
+		t.Fatalf("it is not looked at: call %d, %s", a.call, a.status.Reason)
+	}
+	if a := decide(underLock(f)); a.call != free {
+		t.Errorf("call %d, %s", a.call, a.status.Reason)
+	}
+	f.looked = "7" // it is that of a drain
+	if a := decide(f); a.call != noCall {
+		t.Errorf("of a drain: call %d, %s", a.call, a.status.Reason)
+	}
+}
