@@ -195,7 +195,7 @@ func (f facts) restarting(a *action) {
 	case j.Restored && (lacks == "" || former && f.known && f.uptime >= j.Began+endsWithin):
 		j.Restarts.Failed = "k3s did not come up with new certificates: those of before were put back."
 		f.restartEnds(a, done)
-	case unstarted && j.Force && f.layout != "" && f.uptime < j.Began+endsWithin+swapFor: // it moved them aside, and did no more
+	case unstarted && j.Force && f.layout != "" && f.uptime < j.Began+endsWithin+swapFor: // the agent was killed once they were moved aside, or the restart was refused
 		s.Reason = "k3s was not restarted: its certificates of before are put back."
 		a.call = putBack
 	case unstarted: // the agent was killed before it, or it was refused
