@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/k3sbinary"
@@ -90,7 +91,7 @@ func (d Device) lookAtEtcd(ctx context.Context, server string, before Found, f *
 	if f.SnapErr = err; len(list) == 0 {
 		return
 	}
-	f.Snapshot = list[0]
+	f.Snapshot = list[max(0, slices.IndexFunc(list, func(s k3setcd.Snapshot) bool { return !s.At.After(time.Now().Add(ahead)) }))]
 	switch known := f.Snapshot == before.Snapshot && before.SnapErr == nil; {
 	case known, time.Since(f.Snapshot.At) > snapshotFresh: // it does not count anyway
 	default:

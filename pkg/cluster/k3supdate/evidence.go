@@ -18,6 +18,7 @@ const (
 	// snapshotFresh is how old a snapshot of etcd may be: what was written after it is lost
 	// where it has to be restored.
 	snapshotFresh = 30 * time.Minute
+	ahead         = time.Minute // of a snapshot that was taken now
 	lookEvery     = 30 * time.Second
 	idleEvery     = 10 * time.Minute // while nothing is to change: who leads etcd shows in the stamp
 	lookFor       = 2 * time.Minute  // how long a look may take
@@ -25,6 +26,7 @@ const (
 	prepareFor    = 40 * time.Minute // a download, or a snapshot
 	prepareAgain  = time.Minute      // after a failure, and twice as long after each further one
 	prepareRarely = time.Hour
+	preparedFor   = 15 * time.Minute // after which what was prepared, and does not do, is prepared again
 )
 
 // Disk is what only this device has of k3s: its binaries, and its etcd. Every verb ends when
@@ -125,8 +127,11 @@ func (c *Component) prepare(ctx context.Context, what preparation, to, sum strin
 
 // due reports whether a preparation may be tried again.
 func (p prepared) due(what preparation, of string, uptime time.Duration) bool {
-	if p.failed == 0 || p.what != what || p.of != of {
+	switch {
+	case p.what != what || p.of != of:
 		return true
+	case p.failed == 0:
+		return uptime >= p.at+preparedFor
 	}
 	return uptime >= p.at+min(prepareAgain<<min(p.failed-1, 10), prepareRarely)
 }
@@ -198,7 +203,7 @@ func (f Found) snapshot(now time.Time) (is finding, saves bool) {
 		return finding{known: true, lacks: why(f.SnapErr)}, true
 	case f.Snapshot.Name == "":
 		return finding{known: true, lacks: "there is no snapshot of etcd on this server"}, true
-	case age > snapshotFresh || age < -time.Minute:
+	case age > snapshotFresh || age < -ahead:
 		return finding{known: true, lacks: "the newest snapshot of etcd on this server is of " + f.Snapshot.At.UTC().Format(time.RFC3339)}, true
 	}
 	return finding{known: true}, false

@@ -114,6 +114,9 @@ func TestWhatIsPreparedAndWhen(t *testing.T) {
 			f.prepared = prepared{what: what, of: patch, at: f.uptime - 3*time.Minute, failed: 3, err: errors.New("no")}
 		}
 	}
+	taken := func(what preparation, ago time.Duration) func(*facts) {
+		return func(f *facts) { f.prepared = prepared{what: what, of: patch, at: f.uptime - ago} }
+	}
 	for name, row := range map[string]struct {
 		facts facts
 		want  preparation
@@ -131,6 +134,9 @@ func TestWhatIsPreparedAndWhen(t *testing.T) {
 		"the snapshot is old, and volumes are not known": {with(old(), func(f *facts) { f.checked = nil }), save},
 		"the snapshot is old, and n2 comes first":        {with(old(), func(f *facts) { f.node(1, func(n *types.Node) { n.TieBreaker = true }) }), noPreparation},
 		"three snapshots failed":                         {with(old(), tried(save)), noPreparation},
+		"one was taken, and does not count":              {with(old(), taken(save, preparedFor-1)), noPreparation},
+		"a quarter of an hour ago":                       {with(old(), taken(save, preparedFor)), save},
+		"it was downloaded, and is not there":            {with(bare(), taken(fetch, preparedFor-1)), noPreparation},
 	} {
 		if a := decide(row.facts); a.prepare != row.want {
 			t.Errorf("%s: %d, %s", name, a.prepare, a.status.Reason)
@@ -267,5 +273,22 @@ func TestADeviceShowsWhatItHas(t *testing.T) {
 	d.Files.VarLib = "/nowhere"
 	if f = d.Look(t.Context(), f); !errors.Is(f.None, k3sbinary.ErrNone) {
 		t.Errorf("%+v", f)
+	}
+}
+
+func TestASnapshotOfTomorrowDoesNotHideTheNewestOne(t *testing.T) { // it was taken by a clock that was wrong
+	d, dir := newDevice(t)
+	db := filepath.Join(dir, "../../rancher/k3s/server/db")
+	if err := errors.Join(os.MkdirAll(filepath.Join(db, "etcd"), 0o700), os.MkdirAll(filepath.Join(db, "snapshots"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for name, ago := range map[string]time.Duration{"old": time.Hour, "new": time.Minute, "tomorrow": -day} {
+		path := filepath.Join(db, "snapshots", name)
+		if err := errors.Join(os.WriteFile(path, []byte(name), 0o600), os.Chtimes(path, time.Now(), time.Now().Add(-ago))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := d.Look(t.Context(), Found{}); f.Snapshot.Name != "new" {
+		t.Errorf("%+v", f.Snapshot)
 	}
 }
