@@ -304,7 +304,7 @@ func (c *Component) look() facts {
 	if member.Belongs() && member.Config != nil {
 		f.cluster = member.Config.ClusterID.UUID.String()
 	}
-	f.left = is && f.journal.Cluster != "" && f.journal.Cluster != f.cluster
+	f.left = is && f.journal.Cluster != "" && f.journal.Cluster != f.cluster && (f.cluster != "" || !member.Belongs())
 	parts, _ := c.Parts.Get(types.Global)
 	f.component = component(parts)
 	conditions, _ := c.Conditions.Get(types.Global)
