@@ -98,7 +98,11 @@ type KubeLifecycle struct {
 	Failed        K3sFailure       `json:",omitzero"`
 	Rollback      K3sRollback      `json:",omitzero"` // of a change that is under way
 	Restart       K3sRestartStatus `json:",omitzero"`
+	Drain         NodeDrainRequest `json:",omitzero"` // of this node, for a minor version; zero while none is wanted
 }
+
+// RequestedByK3s is who wants the drain of KubeLifecycle, among the Requesters of NodeDrainProgress.
+const RequestedByK3s = "K3S"
 
 // K3sRollback is what an operator's request to return from To would do.
 type K3sRollback struct {

@@ -131,7 +131,7 @@ type NodeDrainProgress struct {
 	Phase      DrainPhase
 	Reason     string    // a sentence: why it stands there
 	Since      time.Time // when this reason began to hold
-	Requesters []string  // DEVICEOP, UPDATE, OPERATOR, LEAVE
+	Requesters []string  // DEVICEOP, UPDATE, OPERATOR, K3S, LEAVE
 	Attempt    int       // 1 to Attempts; 0 before the eviction
 	Attempts   int
 	Started    time.Time // when the drain was asked for

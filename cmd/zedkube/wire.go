@@ -308,7 +308,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		// The workload.
 		"drain": &drain.Component{
 			Log: as("drain"), Pulse: pulses["drain"],
-			DeviceOp: deviceOp, Update: update, Operator: drainRequest,
+			DeviceOp: deviceOp, Update: update, Operator: drainRequest, Lifecycle: lifecycle,
 			Config: clusterConfig, Membership: memberOf, Settings: settings, Info: info,
 			Nodes: kube.Nodes, NodePods: kube.NodePods, Leases: kube.Leases, API: kube.API, Clocks: kube.Clocks, Agent: nodeagent,
 			ForceFiles: p.ForceDrain, FaultMarker: p.In(types.PathFaultMarker),

@@ -32,7 +32,6 @@ type site struct {
 	traffic *traffic
 	runs    []devcluster.Release // on each host
 	changed []string             // nodes, in the order in which they changed
-	drains  []bool               // the operator has asked for a drain
 	asked   []time.Time          // when the operator last released the change
 }
 
@@ -42,7 +41,7 @@ func TestSoakAgentsUpgradeThreeServersToTheNextMinorVersion(t *testing.T) {
 	rig.NeedsHosts(t)
 	s := &site{
 		Rig:  rig.New(t, rig.Options{Name: "upgrade", Cluster: devcluster.Options{Hosts: true}}),
-		runs: make([]devcluster.Release, 3), drains: make([]bool, 3), asked: make([]time.Time, 3),
+		runs: make([]devcluster.Release, 3), asked: make([]time.Time, 3),
 	}
 	s.traffic = newTraffic(t, s.Cluster)
 
@@ -111,7 +110,7 @@ func (s *site) step(t *testing.T) string {
 		}
 		l := s.lifecycle(t, i)
 		s.operate(t, i, l)
-		if l.Phase != types.LifecycleIdle || s.runs[i] != devcluster.NextMinor || s.drains[i] {
+		if l.Phase != types.LifecycleIdle || s.runs[i] != devcluster.NextMinor {
 			missing += fmt.Sprintf("\n%s: %s: %s", s.Name(i), l.Phase, l.Reason)
 		}
 	}
@@ -144,35 +143,24 @@ func (s *site) lifecycle(t *testing.T, i int) (l types.KubeLifecycle) {
 	return l
 }
 
-// operate is what an operator does at a node: drain it when it is its turn, release what the
-// agent cannot know, and end the drain afterwards.
+// operate is what an operator does at a node when it is its turn: release what the agent
+// cannot know.
 func (s *site) operate(t *testing.T, i int, l types.KubeLifecycle) {
 	t.Helper()
-	if l.Phase == types.LifecycleIdle && s.runs[i] == devcluster.NextMinor && s.drains[i] {
-		s.command(t, i, "drain", "cancel")
-		s.drains[i] = false
-	}
 	if l.Phase != types.LifecycleWaits || l.To != version(devcluster.NextMinor) || s.runs[i] == devcluster.NextMinor {
 		return
 	}
-	var release, other, asks bool
+	var release, other bool
 	for _, p := range l.Preconditions {
 		switch {
 		case p.Holds:
-		case p.Name == "Drained":
-			asks = strings.Contains(p.Reason, "zedkube drain request")
 		case slices.Contains(unknowable, p.Name):
 			release = true
 		case p.Name == "Turn" || p.Release:
 			other = true
 		}
 	}
-	switch {
-	case other:
-	case asks && !s.drains[i]:
-		s.command(t, i, "drain", "request", "--reason", "a new minor version")
-		s.drains[i] = true
-	case release && time.Since(s.asked[i]) > 10*time.Second: // the agent has to hear of the last one
+	if release && !other && time.Since(s.asked[i]) > 10*time.Second { // the agent has to hear of the last one
 		s.asked[i] = time.Now()
 		s.command(t, i, "k3s", "release", l.To)
 	}

@@ -24,6 +24,8 @@ const (
 	checkedFor   = time.Minute      // for which what was listed counts
 	checkEvery   = 30 * time.Second // while something waits for it
 	again        = 10 * time.Second
+	// keepDrained is how long this node stays drained for a change that something else delays.
+	keepDrained = 10 * time.Minute
 )
 
 type facts struct {
@@ -52,6 +54,7 @@ type facts struct {
 	requestsKnown bool // zedagent's and baseosmgr's
 	deviceDrain   bool // one of them asks for a drain
 	operatorDrain bool
+	lacked        time.Duration // uptime since when something delays a change for which this node is drained; 0 for nothing
 	drain         types.NodeDrainProgress
 	leaves        bool
 	cluster       string // ID; "" for none
@@ -114,6 +117,7 @@ type action struct {
 	journal types.KubeLifecycleJournal
 	call    call
 	prepare preparation
+	lacked  time.Duration   // as in facts
 	renews  bool            // the call is for a restart for certificates
 	stamp   *types.K3sStamp // to be written
 	again   time.Duration
@@ -145,6 +149,7 @@ func decide(f facts) action {
 	switch {
 	case f.unread:
 		a.status.Phase, a.status.Reason = types.LifecycleStuck, "What this node was doing with k3s cannot be read: remove the file of KubeLifecycleJournal after a look at the drain lock and the version that runs."
+		a.status.Drain = f.published.Drain
 	case f.journal.Step != types.K3sStepNone && f.journal.Kind == types.K3sRestart:
 		f.restarting(&a)
 	case f.journal.Step != types.K3sStepNone:
@@ -184,12 +189,14 @@ func (f facts) begins(a *action) {
 		s.Reason = "The setting k3s.version is empty: k3s stays as it is. Which version EVE itself would install is not known."
 	case from == "":
 		s.Phase, s.Reason = types.LifecycleWaits, "Which version of k3s runs here is not known yet."
+		s.Drain = f.published.Drain
 	case v.refused != "":
 		s.Phase, s.Reason = types.LifecycleRefused, v.why
 	case to == from:
 		s.Reason = "k3s is of the version that the setting k3s.version asks for."
 	case !f.known:
 		s.Phase, s.Reason = types.LifecycleWaits, "The API server does not answer, or this node's kubelet has not reported in this boot."
+		s.Drain = f.published.Drain
 		return
 	default:
 		s.Phase = types.LifecycleWaits
@@ -218,7 +225,12 @@ func (f facts) changes(a *action) {
 			lacking = append(lacking, p)
 		}
 	}
-	onlyChecks := !slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return p.Name != "Volumes" && p.Name != "Lock" })
+	if drains {
+		f.requestsDrain(a, lacking)
+	}
+	onlyChecks := !slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool {
+		return p.Name != "Volumes" && p.Name != "Lock" && (p.Name != "Drained" || f.asksForDrain())
+	})
 	switch {
 	case len(lacking) > 0:
 		s.Reason = waitsFor(lacking, s.To)
@@ -278,6 +290,9 @@ func (f facts) goesOn(a *action) {
 		s.Phase, s.Reason = types.LifecycleReturns, fmt.Sprintf("k3s returns from %s to %s: ", j.To, j.From)
 		target, s.Released = j.From, f.returned(*j)
 	}
+	if j.Kind == types.K3sMinor && (f.asksForDrain() || len(f.nodes) > 1) { // also again after a boot
+		s.Drain = f.drainRequest(j.To)
+	}
 	if j.Step == types.K3sStepSwap {
 		f.swaps(a)
 		return
@@ -305,7 +320,7 @@ func (f facts) goesOn(a *action) {
 	switch {
 	case lacks == "":
 		*j = types.KubeLifecycleJournal{Failed: j.Failed}
-		s.Released, s.Reason = "", fmt.Sprintf("k3s is of version %s.", target)
+		s.Released, s.Drain, s.Reason = "", types.NodeDrainRequest{}, fmt.Sprintf("k3s is of version %s.", target)
 		if target == s.To {
 			s.Phase, j.Failed, s.Failed = types.LifecycleIdle, types.K3sFailure{}, types.K3sFailure{}
 		} else if j.Failed.To == "" { // it was withdrawn

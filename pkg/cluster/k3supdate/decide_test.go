@@ -62,7 +62,8 @@ func TestPreconditionsOfAChange(t *testing.T) {
 		for i := range f.nodes {
 			f.node(i, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: minor} })
 		}
-		f.operatorDrain, f.drain = true, types.NodeDrainProgress{Phase: types.PhaseComplete, Lock: types.DrainLockView{Mine: true}}
+		f.published.Drain.RequestedAt = f.now
+		f.drain = types.NodeDrainProgress{Phase: types.PhaseComplete, Requesters: []string{"K3S"}, Lock: types.DrainLockView{Mine: true}}
 		f.lock.Holder, f.checked.lock = "n1", types.DrainLock{Holder: "n1", BootID: "boot", Version: "7"}
 	}
 	unready := func(i int) func(*facts) {
@@ -132,7 +133,7 @@ func TestPreconditionsOfAChange(t *testing.T) {
 		"a minor version of a single node is not drained for": {changes: []func(*facts){toMinor, func(f *facts) {
 			f.nodes = f.nodes[:1]
 			f.node(0, func(*types.Node) {})
-			f.operatorDrain, f.drain, f.lock, f.checked.lock = false, types.NodeDrainProgress{}, types.Lease{}, types.DrainLock{}
+			f.published.Drain, f.drain, f.lock, f.checked.lock = types.NodeDrainRequest{}, types.NodeDrainProgress{}, types.Lease{}, types.DrainLock{}
 		}}},
 		"but not while a drain of it is not over": {[]func(*facts){toMinor, func(f *facts) {
 			f.nodes = f.nodes[:1]
@@ -154,13 +155,19 @@ func TestPreconditionsOfAChange(t *testing.T) {
 			}
 		}}, "EtcdVersion", "which etcd node n1 has", true},
 		"a minor version before the drain": {[]func(*facts){toMinor, func(f *facts) {
-			f.operatorDrain, f.drain, f.lock, f.checked.lock = false, types.NodeDrainProgress{}, types.Lease{}, types.DrainLock{}
-		}}, "Drained", "zedkube drain request", false},
-		"a minor version during the drain":  {[]func(*facts){toMinor, func(f *facts) { f.drain.Phase = types.PhaseGates }}, "NoDrain Drained", "not complete", false},
-		"components are not known":          {[]func(*facts){toMinor, func(f *facts) { f.evidence.components = finding{} }}, "Compatible", "KubeVirt and Longhorn", true},
-		"a component does not work with it": {[]func(*facts){toMinor, func(f *facts) { f.evidence.components.lacks = "KubeVirt 1.6.0 does not run on 1.35" }}, "Compatible", "1.6.0", false},
-		"APIs in use are not known":         {[]func(*facts){toMinor, func(f *facts) { f.evidence.removed = finding{} }}, "RemovedAPIs", "an API is used", true},
-		"consent to each node":              {[]func(*facts){func(f *facts) { f.consent = "each" }}, "Consent", "to the change of each node", true},
+			f.published.Drain, f.drain, f.lock, f.checked.lock = types.NodeDrainRequest{}, types.NodeDrainProgress{}, types.Lease{}, types.DrainLock{}
+		}}, "Drained", "this node is drained first", false},
+		"a minor version after a drain of an operator's":       {[]func(*facts){toMinor, func(f *facts) { f.operatorDrain, f.drain.Requesters = true, []string{"OPERATOR"} }}, "Drained", "this node is drained first", false},
+		"an operator drains as well":                           {changes: []func(*facts){toMinor, func(f *facts) { f.operatorDrain = true }}},
+		"a drain without its lock":                             {[]func(*facts){toMinor, func(f *facts) { f.drain.Lock.Mine = false }}, "Drained", "this node is drained first", false},
+		"a drain that emptied nothing":                         {[]func(*facts){toMinor, func(f *facts) { f.drain.Journal.Dead = true }}, "Drained", "this node is drained first", false},
+		"a drain that failed":                                  {[]func(*facts){toMinor, func(f *facts) { f.drain.Phase = types.PhaseNotEmpty }}, "Drained", "failed, and is tried again", false},
+		"a patch while a drain was wanted for a minor version": {[]func(*facts){func(f *facts) { f.published.Drain.RequestedAt = f.now }}, "NoDrain", "a drain of this node", false},
+		"a minor version during the drain":                     {[]func(*facts){toMinor, func(f *facts) { f.drain.Phase = types.PhaseGates }}, "Drained", "zedkube drain status", false},
+		"components are not known":                             {[]func(*facts){toMinor, func(f *facts) { f.evidence.components = finding{} }}, "Compatible", "KubeVirt and Longhorn", true},
+		"a component does not work with it":                    {[]func(*facts){toMinor, func(f *facts) { f.evidence.components.lacks = "KubeVirt 1.6.0 does not run on 1.35" }}, "Compatible", "1.6.0", false},
+		"APIs in use are not known":                            {[]func(*facts){toMinor, func(f *facts) { f.evidence.removed = finding{} }}, "RemovedAPIs", "an API is used", true},
+		"consent to each node":                                 {[]func(*facts){func(f *facts) { f.consent = "each" }}, "Consent", "to the change of each node", true},
 		"consent to the last server": {[]func(*facts){func(f *facts) {
 			f.consent = "commit"
 			f.node(1, func(n *types.Node) { n.KubeletVersion = patch })

@@ -39,6 +39,7 @@ type device struct {
 	expires   time.Duration // when its certificates do
 	doubt     bool          // its clock is not believed
 	reset     types.CertsResetRequest
+	lacked    time.Duration
 }
 
 // world is a cluster in which anything happens at any time.
@@ -58,6 +59,7 @@ type world struct {
 	restores  int
 	restarts  int
 	wishes    map[types.K3sRestartWish]int
+	drained   int
 	renewed   time.Duration // when k3s was last restarted because its certificates were due
 	renewedOf *device
 	history   []string
@@ -115,7 +117,7 @@ func (w *world) facts(d *device) facts {
 	answers := d.up && !d.away && types.QuorumOf(nodes).Has()
 	f := facts{
 		now: started.Add(w.now), uptime: w.now, boot: fmt.Sprint(d.boot), heard: true, known: answers, own: d.row, nodes: nodes, order: order(nodes),
-		version: types.K3sVersionStatus{Version: d.published, Wanted: w.wanted}, requestsKnown: true, agent: time.Hour, hour: time.Hour, conditions: conditions(types.ConditionTrue, ""), drain: d.drain, operatorDrain: d.drain.Phase != "",
+		version: types.K3sVersionStatus{Version: d.published, Wanted: w.wanted}, requestsKnown: true, agent: time.Hour, hour: time.Hour, conditions: conditions(types.ConditionTrue, ""), drain: d.drain, lacked: d.lacked,
 		evidence: evidence{binary: good, snapshot: good, etcd: good, components: good, removed: good}, release: d.release,
 		lock: types.Lease{Holder: w.lock.Holder, Version: w.lock.Version}, off: map[string]bool{}, pods: map[string]bool{},
 		checked: d.checked, triedAt: d.tried, looked: d.looked, journal: d.journal, published: d.status,
@@ -178,10 +180,10 @@ func (w *world) agent(d *device) {
 	}
 	d.journal = a.journal
 	if w.r.IntN(50) == 0 {
-		d.checked, d.tried, d.looked, d.acted, d.restarted = nil, 0, "", acted{}, 0 // killed with the journal written, and nothing else
+		d.checked, d.tried, d.looked, d.acted, d.restarted, d.lacked = nil, 0, "", acted{}, 0, 0 // killed with the journal written, and nothing else
 		return
 	}
-	d.status = a.status
+	d.status, d.lacked = a.status, a.lacked
 	switch {
 	case a.status.Released != "":
 		d.published = a.status.Released
@@ -268,6 +270,9 @@ func (w *world) began(d *device, a action) {
 			w.fail("the kubelet of %s becomes newer than the API server of %s", d.row.Name, other.row.Name)
 		}
 	}
+	if a.journal.Kind == types.K3sMinor && len(w.devices) > 1 && d.drain.Phase != types.PhaseComplete {
+		w.fail("%s changes to another minor version, and is not drained", d.row.Name)
+	}
 	if w.lock.Holder != d.row.Name {
 		w.fail("%s changes while the lock is %+v", d.row.Name, w.lock)
 	}
@@ -347,14 +352,21 @@ func (w *world) container(d *device) {
 	}
 }
 
-// drains is the operator, who drains a node whose change waits for that, and ends the drain after it.
+// drains is the drain of a node, which it has requested, for as long as it does.
 func (w *world) drains(d *device) {
-	waits := d.status.Phase == types.LifecycleWaits && d.status.Kind == types.K3sMinor && strings.Contains(d.status.Reason, "drain request")
+	asks := !d.status.Drain.RequestedAt.IsZero()
+	if !asks && d.journal.Step != types.K3sStepNone && d.journal.Kind == types.K3sMinor && len(w.devices) > 1 && d.drain.Phase == types.PhaseComplete {
+		w.fail("the drain of %s ends while k3s changes", d.row.Name)
+	}
 	switch {
-	case d.drain.Phase == "" && waits && w.lock.Holder == "" && d.up:
+	case w.r.IntN(4) == 0: // it takes its time
+	case d.drain.Phase == "" && asks:
+		d.drain = types.NodeDrainProgress{Phase: types.PhaseGates, Requesters: []string{types.RequestedByK3s}}
+	case d.drain.Phase == types.PhaseGates && asks && (w.lock.Holder == "" || w.lock.Holder == d.row.Name && w.lock.Task == "") && d.up:
 		w.setLock(types.DrainLock{Holder: d.row.Name, BootID: d.row.BootID})
-		d.drain = types.NodeDrainProgress{Phase: types.PhaseComplete, Lock: types.DrainLockView{Mine: true}}
-	case d.drain.Phase != "" && d.journal.Step == types.K3sStepNone && (d.status.Phase != types.LifecycleWaits || d.status.Kind != types.K3sMinor):
+		d.drain.Phase, d.drain.Lock.Mine = types.PhaseComplete, true
+		w.drained++
+	case d.drain.Phase != "" && !asks:
 		d.drain = types.NodeDrainProgress{}
 		if w.lock.Holder == d.row.Name && w.lock.Task == "" {
 			w.setLock(types.DrainLock{})
@@ -424,7 +436,7 @@ const settles = 2000
 
 // histories plays n histories, each of busy steps and then calm ones.
 func histories(t *testing.T, n, busy, calm int) {
-	changes, arrived, seeds, swaps, restores, restarts, wishes := 0, 0, 0, 0, 0, 0, map[types.K3sRestartWish]int{}
+	changes, arrived, seeds, swaps, restores, restarts, drained, wishes := 0, 0, 0, 0, 0, 0, 0, map[types.K3sRestartWish]int{}
 	for seed := uint64(1); seed <= uint64(n); seed++ {
 		w := newWorld(t, seed)
 		for range busy {
@@ -451,26 +463,31 @@ func histories(t *testing.T, n, busy, calm int) {
 			if calm >= settles && d.expires < w.now+10*day && d.status.Phase != types.LifecycleStuck && settled && w.lock.Holder == "" {
 				w.fail("seed %d: the certificates of %s expire at %s: %s", seed, d.row.Name, d.expires, d.status.Restart.Reason)
 			}
+			if d.status.Drain.RequestedAt.IsZero() && d.drain.Phase != "" || !d.status.Drain.RequestedAt.IsZero() && d.status.Phase == types.LifecycleIdle {
+				w.fail("seed %d: %s stays drained: %+v, %+v", seed, d.row.Name, d.status, d.drain)
+			}
 			switch {
 			case d.row.KubeletVersion == w.wanted:
 				arrived++
 			case d.status.Phase == types.LifecycleRefused || d.status.Phase == types.LifecycleFailed || d.status.Phase == types.LifecycleStuck || w.failed() || !settled:
+			case !d.status.Drain.RequestedAt.IsZero() && w.lock.Holder != "" && w.lock.Holder != d.row.Name: // a drain of another one has not ended
 			case calm < settles, len(w.devices) == 2 || types.QuorumOf(w.nodes()).Voters == 2: // an operator has to say so
 			default:
 				w.fail("seed %d: %s is at %s, not %s: %s: %s", seed, d.row.Name, d.row.KubeletVersion, w.wanted, d.status.Phase, d.status.Reason)
 			}
 		}
-		changes, restarts, seeds, swaps, restores = changes+w.changes, restarts+w.restarts, seeds+1, swaps+w.swaps, restores+w.restores
+		changes, restarts, seeds, swaps, restores, drained = changes+w.changes, restarts+w.restarts, seeds+1, swaps+w.swaps, restores+w.restores, drained+w.drained
 		for wish, n := range w.wishes {
 			wishes[wish] += n
 		}
 	}
+	t.Logf("%d drains", drained)
 	t.Logf("%d restarts for certificates: %v", restarts, wishes)
 	if restarts < seeds {
 		t.Error("next to no certificate is renewed in these histories")
 	}
 	t.Logf("%d histories, %d changes, %d binaries installed, %d restored, %d nodes at the version that was wanted last", seeds, changes, swaps, restores, arrived)
-	if changes < seeds || arrived < seeds || swaps < seeds || restores == 0 {
+	if changes < seeds || arrived < seeds || swaps < seeds || restores == 0 || drained == 0 {
 		t.Error("next to nothing happens in these histories")
 	}
 }

@@ -118,6 +118,7 @@ type Component struct {
 	restarted time.Duration // uptime when k3s was
 	stamped   time.Duration // uptime when that was last tried
 	began     time.Duration // uptime of the first step
+	lacked    time.Duration // as in facts
 	checked   *checked
 	tried     time.Duration // uptime of the last call
 	looked    string
@@ -177,6 +178,7 @@ func (c *Component) Step(ctx context.Context) error {
 	}
 	f := c.look()
 	a := decide(f)
+	c.lacked = a.lacked
 	if !reflect.DeepEqual(a.journal, f.journal) && !f.unread {
 		if err := c.Journal.Publish(types.Global, a.journal); err != nil {
 			return fmt.Errorf("publish KubeLifecycleJournal: %w", err) // nothing is begun that a later run would not know
@@ -256,7 +258,7 @@ func (c *Component) collect(r result) {
 func (c *Component) look() facts {
 	f := facts{
 		now: time.Now(), uptime: c.Uptime(), boot: c.BootID, checked: c.checked, triedAt: c.tried, looked: c.looked,
-		busy: c.calling.Busy(), acted: c.acted, restarted: c.restarted, found: c.gathered.found,
+		busy: c.calling.Busy(), lacked: c.lacked, acted: c.acted, restarted: c.restarted, found: c.gathered.found,
 		requestsKnown: c.DeviceOp.Synced() && c.Update.Synced(), pods: map[string]bool{}, off: map[string]bool{},
 	}
 	if c.began == 0 {

@@ -169,28 +169,66 @@ func (f facts) etcdUnknown() string {
 	return ""
 }
 
-// goesDown says what this node does that a change must not meet. A minor one comes after a drain.
+// goesDown says what this node does that a change must not meet. A minor one requests a drain
+// itself.
 func (f facts) goesDown(drains bool) string {
-	switch drained := f.drain.Phase == types.PhaseComplete; {
+	switch {
 	case f.leaves:
 		return "this node leaves its cluster"
 	case !f.requestsKnown:
 		return "it is not known yet whether a drain of this node is requested"
 	case f.deviceDrain:
 		return "the device is about to go down or to be updated"
-	case !drains && (f.operatorDrain || f.drain.Phase != "" && f.drain.Phase != types.PhaseIdle):
+	case !drains && (f.operatorDrain || f.asksForDrain() || f.drain.Phase != "" && f.drain.Phase != types.PhaseIdle):
 		return "a drain of this node is requested or not over"
-	case drains && f.drain.Phase != "" && f.drain.Phase != types.PhaseIdle && !drained:
-		return "the drain of this node is not complete"
 	}
 	return ""
 }
 
+// undrained says what is to be waited for before a kubelet may take another minor version.
 func (f facts) undrained() string {
-	if f.operatorDrain && f.drain.Phase == types.PhaseComplete && f.drain.Lock.Mine {
-		return ""
+	asks := f.asksForDrain() && slices.Contains(f.drain.Requesters, types.RequestedByK3s)
+	switch f.drain.Phase {
+	case types.PhaseComplete:
+		if asks && f.drain.Lock.Mine && !f.drain.Journal.Dead {
+			return ""
+		}
+	case types.PhaseNoCordon, types.PhaseNotEmpty:
+		return "the drain of this node failed, and is tried again an hour later; zedkube drain status says why"
+	case types.PhaseGates, types.PhaseEmptying:
+		return "this node is drained first; zedkube drain status says how far that is"
 	}
-	return "a kubelet takes another minor version only where its node is drained. Run here: zedkube drain request"
+	return "this node is drained first"
+}
+
+func (f facts) asksForDrain() bool { return !f.published.Drain.RequestedAt.IsZero() }
+
+// requestsDrain requests the drain of this node once nothing else is in the way. What is in
+// the way for a moment does not end it; what an operator or a failure says does, and a drain
+// that has emptied nothing because the API server did not answer.
+func (f facts) requestsDrain(a *action, lacking []types.KubeLifecyclePrecondition) {
+	lacks := func(names ...string) bool {
+		return slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return slices.Contains(names, p.Name) })
+	}
+	rest := slices.DeleteFunc(slices.Clone(lacking), func(p types.KubeLifecyclePrecondition) bool {
+		return p.Name == "Drained" || f.asksForDrain() && (p.Name == "Lock" || p.Name == "Volumes" && f.checked == nil)
+	})
+	switch {
+	case lacks("NotHeld", "NotFailed", "OthersNotFailed"), f.leaves, f.drain.Phase == types.PhaseComplete && f.drain.Journal.Dead:
+	case len(rest) == 0:
+		a.status.Drain = f.drainRequest(a.status.To)
+	case !f.asksForDrain():
+	case f.lacked == 0 || f.uptime < f.lacked+keepDrained:
+		a.status.Drain, a.lacked = f.published.Drain, cmp.Or(f.lacked, f.uptime)
+	}
+}
+
+// drainRequest is the one that stands, or a new one.
+func (f facts) drainRequest(to string) types.NodeDrainRequest {
+	if f.asksForDrain() {
+		return f.published.Drain
+	}
+	return types.NodeDrainRequest{RequestedAt: f.now.UTC(), RequestedBy: types.DrainRequesterNone, Context: "k3s changes to " + to}
 }
 
 // condition is the message of the first of these conditions that is False. It is known what

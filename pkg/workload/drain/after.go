@@ -9,8 +9,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// leaveAgain is the pause after a leave that failed.
-const leaveAgain = time.Hour
+// againAfter is the pause after the drain of a leave, or for k3s, that failed.
+const againAfter = time.Hour
 
 // complete keeps the node as it is until it goes down, or is given back.
 func complete(f facts, a *action) {
@@ -62,8 +62,8 @@ func afterFailure(f facts, a *action) {
 		abandon(f, a, whyStopped(f))
 	case f.hasNewRequest():
 		begin(f, a)
-	case f.requests[byLeave].active && !f.device() && f.now-f.rec.Ended > leaveAgain:
-		begin(f, a) // nobody asks for a leave a second time
+	case (f.requests[byLeave].active || f.requests[byK3s].active) && !f.device() && f.now-f.rec.Ended > againAfter:
+		begin(f, a) // nobody asks for that a second time
 	case heldBack(f, a):
 	case f.stopped() && !failed(f.rec.Status.Status):
 		abandon(f, a, whyStopped(f))
@@ -152,12 +152,13 @@ func (f facts) unusedFor() time.Duration {
 	return f.now - max(f.rec.Ended, f.rec.Said)
 }
 
-// onlyDevice reports that nobody but EVE's agents asks: for a person, or for a
+// onlyDevice reports that nobody but EVE's agents asks: for a person, for k3s or for a
 // leave, COMPLETE stands for as long as it takes.
 func (f facts) onlyDevice() bool {
 	_, operator := f.requests[byOperator]
+	_, k3s := f.requests[byK3s]
 	_, leave := f.requests[byLeave]
-	return !operator && !leave
+	return !operator && !k3s && !leave
 }
 
 // expired reports that COMPLETE has been of no use for too long.

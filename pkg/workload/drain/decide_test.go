@@ -25,6 +25,7 @@ func TestDrainsBegin(t *testing.T) {
 		{"so does baseosmgr's", calm(idling, who(byUpdate)), did{phase: inGates, s: requested, by: osUpdate}},
 		{"of two requests the device operation is named", calm(idling, who(byUpdate, byDeviceOp)), did{phase: inGates, s: requested, by: deviceOp}},
 		{"an operator's drain is none of EVE's", calm(idling, who(byOperator)), did{phase: inGates, s: notRequested, by: nobody}},
+		{"nor is that for k3s", calm(idling, who(byK3s)), did{phase: inGates, s: notRequested, by: nobody}},
 		{"nor is the leave's", calm(idling, who(byLeave)), did{phase: inGates, s: notRequested, by: nobody}},
 		{"a node in no cluster does nothing about a request", calm(idling, noMember, says(notSupported, nobody)), did{phase: idling, s: notSupported, by: deviceOp}},
 		{"a request that may not stand any more starts nothing", calm(idling, who(), doubted(byDeviceOp)), did{phase: idling, s: notRequested, by: deviceOp}},

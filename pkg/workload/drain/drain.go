@@ -4,7 +4,7 @@
 // rebooted.
 //
 //	reads:  NodeDrainRequest of zedagent, of baseosmgr and of an operator,
-//	        ClusterMembership, EdgeNodeClusterConfig, ConfigItemValueMap,
+//	        KubeLifecycle, ClusterMembership, EdgeNodeClusterConfig, ConfigItemValueMap,
 //	        EdgeNodeInfo, NodeAgentStatus, nodes and their clocks, this node's pods, the drain
 //	        lock, the API's health, the force files, the fault marker and the
 //	        markers of a device that goes down
@@ -86,9 +86,10 @@ type Component struct {
 	Log   logrus.FieldLogger
 	Pulse *loop.Pulse
 
-	DeviceOp   requestTopic // of zedagent
-	Update     requestTopic // of baseosmgr
-	Operator   requestTopic // of a person at the device
+	DeviceOp   requestTopic                       // of zedagent
+	Update     requestTopic                       // of baseosmgr
+	Operator   requestTopic                       // of a person at the device
+	Lifecycle  pubsub.Reader[types.KubeLifecycle] // of this agent, which may ask for a drain
 	Config     pubsub.Reader[types.EdgeNodeClusterConfig]
 	Membership pubsub.Reader[types.ClusterMembership]
 	Settings   pubsub.Reader[types.ConfigItemValueMap]
@@ -137,7 +138,7 @@ func (c *Component) run(ctx context.Context, files loop.Input) {
 	defer c.calls[reporting].End()
 	defer c.calls[acting].Cancel()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, files,
-		c.DeviceOp, c.Update, c.Operator, c.Config, c.Membership, c.Settings, c.Info, c.Agent,
+		c.DeviceOp, c.Update, c.Operator, c.Lifecycle, c.Config, c.Membership, c.Settings, c.Info, c.Agent,
 		c.Nodes, c.NodePods, c.API, c.Leases, &c.calls[acting], &c.calls[reporting])
 }
 

@@ -14,11 +14,12 @@ const (
 	byDeviceOp = "DEVICEOP"
 	byUpdate   = "UPDATE"
 	byOperator = "OPERATOR"
+	byK3s      = types.RequestedByK3s
 	byLeave    = "LEAVE"
 )
 
 // requesters is their order.
-var requesters = []string{byDeviceOp, byUpdate, byOperator, byLeave}
+var requesters = []string{byDeviceOp, byUpdate, byOperator, byK3s, byLeave}
 
 // agents are those of EVE that request drains, by their number in NodeDrainStatus.
 var agents = map[types.DrainRequester]string{types.DrainRequesterDeviceOp: byDeviceOp, types.DrainRequesterUpdate: byUpdate}

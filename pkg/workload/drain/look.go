@@ -115,6 +115,8 @@ func (c *Component) look() observed {
 		t.request, t.asks = from.Get(types.Global)
 		seen.topics = append(seen.topics, t)
 	}
+	k3s, _ := c.Lifecycle.Get(types.Global)
+	seen.topics = append(seen.topics, topic{requester: byK3s, request: k3s.Drain, asks: !k3s.Drain.RequestedAt.IsZero(), synced: true})
 	seen.nodePods = c.NodePods.All()
 	return seen
 }

@@ -198,6 +198,70 @@ func TestADeviceThatJoinsAnEmptyNodeIsNotToldOfWhatCameSince(t *testing.T) {
 	})
 }
 
+// wants has the change of k3s ask for a drain, or no longer.
+func (s *stage) wants(at time.Time) {
+	_ = s.k3s.Publish(types.Global, types.KubeLifecycle{Drain: types.NodeDrainRequest{RequestedAt: at, RequestedBy: nobody, Context: "k3s changes to v1.35.1+k3s1"}})
+}
+
+func TestADrainForK3sEndsWhenItIsNoLongerNeeded(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		stop := s.run()
+		s.wants(time.Now())
+		time.Sleep(20 * time.Second)
+		p := s.phase(types.PhaseComplete, "")
+		if len(p.Requesters) != 1 || p.Requesters[0] != byK3s || !p.Lock.Mine {
+			t.Errorf("%+v", p)
+		}
+		s.cordoned(true, true)
+		stop()
+		defer s.run()() // another agent, while k3s changes
+		time.Sleep(25 * time.Hour)
+		s.phase(types.PhaseComplete, "")
+		s.cordoned(true, true)
+		s.wants(time.Time{})
+		time.Sleep(30 * time.Second)
+		s.path("2")
+		s.nothingLeft()
+	})
+}
+
+func TestADrainForK3sThatAnOperatorWantsAsWellIsNotEnded(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		defer s.run()()
+		s.wants(time.Now())
+		time.Sleep(20 * time.Second)
+		s.request(&s.operator, nobody)
+		time.Sleep(time.Minute)
+		s.wants(time.Time{})
+		time.Sleep(time.Hour)
+		if p := s.phase(types.PhaseComplete, ""); len(p.Requesters) != 1 || p.Requesters[0] != byOperator {
+			t.Errorf("for %v", p.Requesters)
+		}
+		s.cordoned(true, true)
+		_ = s.operator.Unpublish(types.Global)
+		time.Sleep(30 * time.Second)
+		s.nothingLeft()
+	})
+}
+
+func TestADrainForK3sThatFailedIsTriedAgainAnHourLater(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.hour = time.Second
+		s.kube.Block(appZero, true)
+		defer s.run()()
+		s.wants(time.Now())
+		time.Sleep(time.Minute)
+		s.phase(types.PhaseNotEmpty, "")
+		s.nothingLeft()
+		s.kube.Block(appZero, false)
+		time.Sleep(58 * time.Minute)
+		s.phase(types.PhaseNotEmpty, "")
+		time.Sleep(2 * time.Minute)
+		s.phase(types.PhaseComplete, "")
+		s.path("2")
+	})
+}
+
 func TestAnOperatorsFailureIsTriedAgainOnANewRequestOnly(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		s.hour = time.Second

@@ -28,6 +28,7 @@ type stage struct {
 	zedagent source
 	baseos   source
 	operator source
+	k3s      pubsub.Table[types.KubeLifecycle]
 	member   pubsub.Table[types.ClusterMembership]
 	progress explained
 	journal  journal
@@ -86,7 +87,7 @@ func (s *stage) component() *Component {
 	}
 	booted := s.booted
 	return &Component{
-		Log: s.logger, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator,
+		Log: s.logger, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator, Lifecycle: &s.k3s,
 		Config: &s.config, Membership: &s.member,
 		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Clocks: &s.clocks, Leases: &s.leases, Agent: &s.agent, Kube: kube,
 		ForceFiles: []string{s.force, s.otherForce()}, FaultMarker: s.marker, Markers: []string{s.marker + "-reboot"}, Hour: cmp.Or(s.hour, time.Hour),

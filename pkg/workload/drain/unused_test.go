@@ -22,6 +22,7 @@ func TestCompleteThatIsNotUsed(t *testing.T) {
 		{"not while the device goes down", calm(completed, inUse, unusedFor(25*time.Hour)), did{phase: completed, s: complete9, by: deviceOp, why: "has not for more than 1h0m0s: nodeagent says that the device reboots"}},
 		{"an operator's drain stands for as long as it takes", calm(completed, who(byOperator), says(notRequested, nobody), unusedFor(100*time.Hour)), did{phase: completed, s: notRequested, by: nobody}},
 		{"so does one that an operator asks for as well", calm(completed, who(byDeviceOp, byOperator), unusedFor(100*time.Hour)), did{phase: completed, s: complete9, by: deviceOp, why: "has not for more than 1h0m0s"}},
+		{"so does one that k3s needs", calm(completed, who(byDeviceOp, byK3s), unusedFor(100*time.Hour)), did{phase: completed, s: complete9, by: deviceOp, why: "has not for more than 1h0m0s"}},
 		{"what could not be said nobody can use", calm(completed, unusedFor(100*time.Hour), func(f *facts) { f.notPublished = true }), stays},
 	})
 }

@@ -41,7 +41,7 @@ func TestAForceFileIsHeededAtOnceWhereverItsDirectoryComesFrom(t *testing.T) {
 	s.kube.Nodes, s.kube.Pods, s.kube.API = &s.nodes, &s.pods, &s.api
 	_ = s.config.Publish(types.Global, types.EdgeNodeClusterConfig{Initialized: true, Valid: true})
 	c := &Component{
-		Log: logger, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator, Config: &s.config, Membership: &s.member,
+		Log: logger, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator, Lifecycle: &s.k3s, Config: &s.config, Membership: &s.member,
 		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Leases: &s.leases, Agent: &s.agent, Kube: s.kube,
 		ForceFiles: []string{force}, FaultMarker: filepath.Join(dir, "wait"), Hour: time.Hour,
 		BootID: "boot-1", Uptime: func() time.Duration { return time.Since(began) },

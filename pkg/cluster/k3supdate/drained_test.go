@@ -1,0 +1,132 @@
+package k3supdate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// toMinor are facts of the first of three servers before another minor version.
+func toMinor() facts {
+	f := ready()
+	f.version.Wanted = minor
+	for i := range f.nodes {
+		f.node(i, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: minor} })
+	}
+	return f
+}
+
+func TestAMinorVersionRequestsTheDrainOnceNothingElseIsInTheWay(t *testing.T) {
+	asked := types.NodeDrainRequest{RequestedAt: toMinor().now.Add(-time.Hour), RequestedBy: types.DrainRequesterNone, Context: "k3s changes to " + minor}
+	asks := func(f *facts) { f.published.Drain = asked }
+	for name, row := range map[string]struct {
+		change []func(*facts)
+		asks   bool
+	}{
+		"nothing is in the way":                   {nil, true},
+		"the volumes have not been looked at":     {[]func(*facts){func(f *facts) { f.checked = nil }}, false},
+		"etcd is not well":                        {[]func(*facts){func(f *facts) { f.evidence.etcd.lacks = "etcd has alarm NOSPACE" }}, false},
+		"another node has the lock":               {[]func(*facts){func(f *facts) { f.lock.Holder, f.checked.lock = "n2", types.DrainLock{Holder: "n2", BootID: "boot"} }}, false},
+		"it stands":                               {[]func(*facts){asks}, true},
+		"while pods go":                           {[]func(*facts){asks, func(f *facts) { f.checked, f.drain.Phase = nil, types.PhaseEmptying }}, true},
+		"another node was faster with the lock":   {[]func(*facts){asks, func(f *facts) { f.lock.Holder, f.checked.lock = "n2", types.DrainLock{Holder: "n2", BootID: "boot"} }}, true},
+		"another node is not Ready for a moment":  {[]func(*facts){asks, func(f *facts) { f.nodes[1].Ready, f.lacked = types.ConditionUnknown, f.uptime-9*time.Minute }}, true},
+		"another node is not Ready for long":      {[]func(*facts){asks, func(f *facts) { f.nodes[1].Ready, f.lacked = types.ConditionUnknown, f.uptime-10*time.Minute }}, false},
+		"a volume is degraded for long":           {[]func(*facts){asks, degraded, func(f *facts) { f.lacked = f.uptime - 10*time.Minute }}, false},
+		"the API server does not answer":          {[]func(*facts){asks, func(f *facts) { f.known = false }}, true},
+		"it is not known which version runs":      {[]func(*facts){asks, func(f *facts) { f.version.Version, f.version.Running = "", "" }}, true},
+		"the agent has just started":              {[]func(*facts){asks, func(f *facts) { f.heard = false }}, true},
+		"the journal cannot be read":              {[]func(*facts){asks, func(f *facts) { f.unread = true }}, true},
+		"the hold file":                           {[]func(*facts){asks, func(f *facts) { f.hold = "the file is there" }}, false},
+		"another node failed":                     {[]func(*facts){asks, func(f *facts) { f.nodes[1].K3s = &types.K3sStamp{Wanted: minor, Failed: minor} }}, false},
+		"this node leaves":                        {[]func(*facts){asks, func(f *facts) { f.leaves = true }}, false},
+		"the setting is another patch":            {[]func(*facts){asks, func(f *facts) { f.version.Wanted = patch }}, false},
+		"the setting is what runs":                {[]func(*facts){asks, func(f *facts) { f.version.Wanted = old }}, false},
+		"the setting is empty":                    {[]func(*facts){asks, func(f *facts) { f.version.Wanted = "" }}, false},
+		"the setting is refused":                  {[]func(*facts){asks, func(f *facts) { f.version.Wanted = "v1.40.0+k3s1" }}, false},
+		"a drain that emptied nothing":            {[]func(*facts){asks, func(f *facts) { f.drain.Phase, f.drain.Journal.Dead = types.PhaseComplete, true }}, false},
+		"a single node has no place for its pods": {[]func(*facts){func(f *facts) { f.nodes, f.order = f.nodes[:1], f.nodes[:1]; f.checked.nodes = f.nodes }}, false},
+	} {
+		f := toMinor()
+		for _, change := range row.change {
+			change(&f)
+		}
+		a := decide(f)
+		if got := a.status.Drain; got.RequestedAt.IsZero() == row.asks || row.asks && f.asksForDrain() && got != asked {
+			t.Errorf("%s: it asks %+v: %s", name, got, a.status.Reason)
+		}
+		if a.journal.Step == types.K3sStepChange && f.nodes[len(f.nodes)-1].Name != "n1" {
+			t.Errorf("%s: the change begins without a drain", name)
+		}
+	}
+}
+
+func degraded(f *facts) {
+	f.checked.storage.Volumes = []types.Volume{{Name: "pv-1", Robustness: "degraded", Replicas: []types.Replica{{Node: "n1"}}}}
+}
+
+func TestWhatDelaysADrainedNodeIsTimedFromItsBeginning(t *testing.T) {
+	f := toMinor()
+	f.published.Drain.RequestedAt = f.now
+	f.nodes[1].Ready = types.ConditionUnknown
+	a := decide(f)
+	if a.lacked != f.uptime {
+		t.Fatalf("it began at %s", a.lacked)
+	}
+	f.lacked, f.uptime = a.lacked, f.uptime+time.Minute
+	if a := decide(f); a.lacked != f.lacked {
+		t.Errorf("a minute later it began at %s", a.lacked)
+	}
+	f.nodes[1].Ready = types.ConditionTrue
+	if a := decide(f); a.lacked != 0 || a.status.Drain.RequestedAt.IsZero() {
+		t.Errorf("it is over, and began at %s: %+v", a.lacked, a.status)
+	}
+}
+
+func TestTheDrainStandsUntilAMinorVersionIsVerified(t *testing.T) {
+	for _, step := range []types.K3sStep{types.K3sStepSwap, types.K3sStepChange, types.K3sStepReturn} {
+		f := toMinor()
+		f.journal = types.KubeLifecycleJournal{Step: step, From: old, To: minor, Kind: types.K3sMinor, BootID: "boot", Began: f.uptime}
+		if a := decide(f); a.status.Drain.RequestedAt.IsZero() { // after a boot
+			t.Errorf("%s: no drain is wanted: %+v", step, a.status)
+		}
+		f.published.Drain.RequestedAt = f.now.Add(-time.Hour)
+		f.known, f.nodes, f.own = false, nil, types.Node{}
+		if a := decide(f); a.status.Drain != f.published.Drain {
+			t.Errorf("%s, without the API server: %+v", step, a.status)
+		}
+	}
+	f := toMinor()
+	f.journal = types.KubeLifecycleJournal{Step: types.K3sStepChange, From: old, To: minor, Kind: types.K3sMinor, BootID: "boot", Began: f.uptime - time.Hour}
+	f.published.Drain.RequestedAt = f.now.Add(-time.Hour)
+	f.version.Running, f.version.OnDisk = minor, true
+	f.node(0, func(n *types.Node) { n.KubeletVersion = minor })
+	if a := decide(f); a.journal.Step != types.K3sStepNone || !a.status.Drain.RequestedAt.IsZero() {
+		t.Errorf("it is verified: %+v, %+v", a.status, a.journal)
+	}
+	f.journal.Kind = types.K3sPatch
+	f.published.Drain = types.NodeDrainRequest{}
+	f.process.Start = f.uptime // not long enough
+	f.process.PID = 7
+	if a := decide(f); a.journal.Step == types.K3sStepNone || !a.status.Drain.RequestedAt.IsZero() {
+		t.Errorf("a patch needs no drain: %+v", a.status)
+	}
+}
+
+func TestALockOfAChangeThatIsDrainedForIsFreed(t *testing.T) {
+	f := toMinor()
+	f.published.Drain.RequestedAt, f.checked = f.now, nil
+	f.lock, f.drain.Phase = types.Lease{Holder: "n1", Version: "7"}, types.PhaseGates
+	if a := decide(f); a.call != check {
+		t.Fatalf("call %d: %s", a.call, a.status.Reason)
+	}
+	f.checked = &checked{at: f.uptime, nodes: f.nodes, lock: types.DrainLock{Holder: "n1", BootID: "boot", Task: types.TaskK3sChange, Version: "7"}}
+	if a := decide(f); a.call != free {
+		t.Errorf("call %d: %s", a.call, a.status.Reason)
+	}
+	f.checked, f.looked = nil, "7" // it is the drain's
+	if a := decide(f); a.call != noCall {
+		t.Errorf("of the drain: call %d", a.call)
+	}
+}
