@@ -213,6 +213,10 @@ type K3sStamp struct {
 
 	Restart   K3sRestartWish `json:"restart,omitempty"`  // k3s is to be restarted when it is this node's turn
 	Restarted time.Time      `json:"restarted,omitzero"` // when it last was for its certificates
+
+	// Renewed is when the agent wrote this, while others wait for this node, by its own clock: so
+	// that each write is a change.
+	Renewed time.Time `json:"renewed,omitzero"`
 }
 
 // ChangesK3s reports whether the node changes its k3s, as an agent says that is alive.

@@ -26,6 +26,9 @@ const (
 	again        = 10 * time.Second
 	// keepDrained is how long this node stays drained for a change that something else delays.
 	keepDrained = 10 * time.Minute
+	// A node for which others wait renews its stamp, and they say it once it has not for a while.
+	renewEvery  = 15 * time.Second
+	silentAfter = 40 * time.Second
 )
 
 type facts struct {
@@ -43,6 +46,7 @@ type facts struct {
 	order   []types.Node
 	lock    types.Lease
 	off     map[string]bool // nodes that are proved to be off
+	silent  map[string]bool // nodes that renew their stamps no longer
 
 	hold          string // what the hold file says, with who it is of
 	unheld        string // why it is not known what it says; "" where it is
@@ -445,7 +449,15 @@ func (f facts) writes(a *action) {
 	} else if f.own.K3s != nil && f.own.Etcd { // what was known last
 		stamp.Leader, stamp.Etcd = f.own.K3s.Leader, f.own.K3s.Etcd
 	}
-	if old := f.own.K3s; old == nil || *old != stamp {
+	old := f.own.K3s
+	if old != nil {
+		stamp.Renewed = old.Renewed
+	}
+	waited := a.journal.Step != types.K3sStepNone || f.mine() || !a.status.Drain.RequestedAt.IsZero()
+	if waited && f.now.Sub(stamp.Renewed).Abs() >= renewEvery {
+		stamp.Renewed = f.now.UTC().Truncate(time.Second)
+	}
+	if old == nil || *old != stamp {
 		a.stamp = &stamp
 	}
 }

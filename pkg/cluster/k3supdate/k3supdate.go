@@ -123,6 +123,13 @@ type Component struct {
 	tried     time.Duration // uptime of the last call
 	looked    string
 	rounds    map[string]round // of the witnesses
+	said      map[string]said  // by the nodes
+}
+
+// said is the stamp of a node, and the uptime when it was first seen.
+type said struct {
+	stamp types.K3sStamp
+	at    time.Duration
 }
 
 // hold is what the hold file said when it was last read.
@@ -289,6 +296,7 @@ func (c *Component) look() facts {
 	f.nodes = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
 	f.order = order(f.nodes)
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
+	f.silent = c.hear(f)
 	c.witnessed(nodes, f.now)
 	if holder := nodes[f.lock.Holder]; f.known && holder.Name != "" && holder.Name != f.own.Name {
 		f.off[holder.Name], _ = types.Gone(holder, nodes, c.seen(), f.now)
@@ -370,6 +378,24 @@ func (c *Component) witnessed(nodes map[string]types.Node, now time.Time) {
 		rounds[name] = is
 	}
 	c.rounds = rounds
+}
+
+// hear notes what the stamps say, and returns which nodes have not renewed theirs for a while.
+// While the API server does not answer nothing can be heard of them.
+func (c *Component) hear(f facts) map[string]bool {
+	was, silent := c.said, map[string]bool{}
+	c.said = map[string]said{}
+	for _, n := range f.nodes {
+		if n.K3s == nil || n.K3s.Renewed.IsZero() { // of before this field
+			continue
+		}
+		is := was[n.Name]
+		if !f.known || is.stamp != *n.K3s {
+			is = said{stamp: *n.K3s, at: f.uptime}
+		}
+		c.said[n.Name], silent[n.Name] = is, f.uptime >= is.at+silentAfter
+	}
+	return silent
 }
 
 func (c *Component) seen() map[string]time.Time {

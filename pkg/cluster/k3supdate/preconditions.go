@@ -124,7 +124,7 @@ func (f facts) turn() string {
 	if name == f.own.Name || name == "" {
 		return ""
 	}
-	return "node " + name + " changes before this one"
+	return "node " + name + " changes before this one" + f.silence(name)
 }
 
 func (f facts) notReady() string {
@@ -279,7 +279,7 @@ func (f facts) locked(drains bool) string {
 		switch {
 		case n.Name == f.own.Name:
 		case n.Name != holder && n.ChangesK3s() && !f.off[n.Name]:
-			return "node " + n.Name + " changes k3s to " + phrase.Cut(n.K3s.To, 64)
+			return "node " + n.Name + " changes k3s to " + phrase.Cut(n.K3s.To, 64) + f.silence(n.Name)
 		case !drains && n.MayDrainUnlocked(): // a drain waits for it itself
 			return "node " + n.Name + " is cordoned and may be draining, because its agent does not use the drain lock"
 		}
@@ -304,8 +304,18 @@ func (f facts) locked(drains bool) string {
 		why += "; it is not Ready"
 	case n.Foreign():
 		why += "; its agent does not write its stamp"
+	default:
+		why += f.silence(holder)
 	}
 	return why
+}
+
+// silence says of a node for which this one waits that its agent is not heard of.
+func (f facts) silence(node string) string {
+	if f.silent[node] {
+		return fmt.Sprintf("; its agent has written nothing for %s or longer: it hangs, or does not reach the API server", silentAfter)
+	}
+	return ""
 }
 
 // takeable reports whether the lock of a change of k3s is not needed by its holder: its
