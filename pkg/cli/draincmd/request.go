@@ -175,7 +175,8 @@ func newUnlockCommand(o *device.Options) *cobra.Command {
 		Short: "Release the drain lock of another node that is powered off on purpose",
 		Long: "Release the drain lock of another node. The lock keeps a second node from going down before the\n" +
 			"holder is back with its data: release it only for a node that is powered off on purpose. The name of the holder\n" +
-			"is the confirmation; \"zedkube drain status\" shows it.\n\n" + exitCodes,
+			"is the confirmation; \"zedkube drain status\" shows it. A node that changes or restarts k3s holds this lock as well, also\n" +
+			"while that is stuck: look there first, with \"zedkube k3s status\".\n\n" + exitCodes,
 		Args: terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			p := o.Paths()
@@ -219,7 +220,11 @@ func (u unlocking) refuseOwn(own string) error {
 		return nil
 	}
 	if u.record.underWay() || p.Phase == types.PhaseComplete {
-		return fmt.Errorf("node %s is this node and its drain holds the lock: withdraw the request instead, with \"zedkube drain cancel\"", own)
+		how := "zedkube drain cancel"
+		if slices.Contains(p.Requesters, types.RequestedByK3s) && !slices.Contains(p.Requesters, "OPERATOR") {
+			how = "zedkube k3s hold"
+		}
+		return fmt.Errorf("node %s is this node and its drain holds the lock: withdraw the request instead, with \"%s\"", own, how)
 	}
 	return nil
 }
@@ -243,6 +248,9 @@ func (u unlocking) run(ctx context.Context, kube lockBreaker) error {
 	if err := u.refuseOwn(own.Name); err != nil {
 		return err
 	}
+	if lock.Holder == own.Name && changesK3s(own) && u.record.Agent.Runs {
+		return fmt.Errorf("node %s is this node and changes k3s to %s under the lock: see zedkube k3s status, or take the change back with \"zedkube k3s rollback\"", own.Name, terminal.Clean(own.K3s.To))
+	}
 	if err := kube.FreeDrainLock(ctx, lock); err != nil {
 		return err
 	}
@@ -250,6 +258,10 @@ func (u unlocking) run(ctx context.Context, kube lockBreaker) error {
 	u.tell(ctx, kube, lock, nodes, own)
 	return nil
 }
+
+// changesK3s reports whether a change or restart of k3s was under way on the node, as its stamp
+// last said.
+func changesK3s(n types.Node) bool { return n.K3s != nil && n.K3s.Step != types.K3sStepNone }
 
 // tell leaves an Event for those who wonder later, and warns of what the
 // operator may not know.
@@ -260,7 +272,10 @@ func (u unlocking) tell(ctx context.Context, kube lockBreaker, lock types.DrainL
 			continue
 		}
 		about = n.Name
-		if n.Ready == types.ConditionTrue {
+		switch {
+		case changesK3s(n):
+			fmt.Fprintf(u.warn, "Warning: %s changes k3s to %s, which goes on there without the lock: two servers may be down at the same time. No other node begins a change meanwhile, unless that one is proved off.\n", n.Name, terminal.Clean(n.K3s.To))
+		case n.Ready == types.ConditionTrue:
 			fmt.Fprintf(u.warn, "Warning: %s is Ready. If its drain continues, two nodes may be down at the same time.\n", n.Name)
 		}
 	}

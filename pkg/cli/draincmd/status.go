@@ -253,6 +253,8 @@ func adviseDuring(r drainRecord, p device.Paths, add func(command, why string)) 
 		add("zedkube drain request", "try again; a new reboot, shutdown or update command does so too")
 	case own:
 		add("zedkube drain cancel", "withdraw your request; the node becomes schedulable again unless another request remains")
+	case slices.Contains(pr.Requesters, types.RequestedByK3s):
+		add("zedkube k3s status", "see the change of k3s for which this node is drained; before it begins, zedkube k3s hold ends the drain")
 	case r.underWay():
 		add("zedkube drain status --watch", "watch its progress")
 	}

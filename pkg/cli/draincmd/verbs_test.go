@@ -50,6 +50,7 @@ func TestUnlockFreesTheLockOfWhoeverIsNamed(t *testing.T) {
 	running := device.AgentLife{Runs: true}
 	for name, c := range map[string]struct {
 		holder, named string
+		step          types.K3sStep // of k3s, on the holder
 		record        drainRecord
 		err           error
 		did           []string
@@ -58,6 +59,11 @@ func TestUnlockFreesTheLockOfWhoeverIsNamed(t *testing.T) {
 	}{
 		"a node that is off":          {holder: "node-1", named: "node-1", did: []string{"free node-1 7", fmt.Sprintf(event, "node-1", "node-1")}, says: "node-1 was released"},
 		"a node that is Ready":        {holder: "node-3", named: "node-3", did: []string{"free node-3 7", fmt.Sprintf(event, "node-3", "node-3")}, says: "node-3 is Ready"},
+		"a node that changes k3s":     {holder: "node-3", named: "node-3", step: "change", did: []string{"free node-3 7", fmt.Sprintf(event, "node-3", "node-3")}, says: "node-3 changes k3s to v1.35.4+k3s1, which goes on there without the lock"},
+		"one that does, and is off":   {holder: "node-1", named: "node-1", step: "return", did: []string{"free node-1 7", fmt.Sprintf(event, "node-1", "node-1")}, says: "No other node begins a change meanwhile"},
+		"ours, drained for k3s":       {holder: "node-2", named: "node-2", record: drainRecord{Agent: running, Progress: &types.NodeDrainProgress{Phase: types.PhaseComplete, Requesters: []string{"K3S"}}}, says: "zedkube k3s hold", code: 1},
+		"ours, and k3s changes":       {holder: "node-2", named: "node-2", step: "change", record: drainRecord{Agent: running}, says: "zedkube k3s rollback", code: 1},
+		"ours, k3s, the agent dead":   {holder: "node-2", named: "node-2", step: "change", did: []string{"free node-2 7", fmt.Sprintf(event, "node-2", "node-2")}, says: "changes k3s"},
 		"a node that is deleted":      {holder: "gone", named: "gone", did: []string{"free gone 7", fmt.Sprintf(event, "node-2", "gone")}, says: "gone was released"},
 		"somebody else holds it":      {holder: "node-1", named: "node-3", says: "held by node-1, not by node-3", code: 1},
 		"nobody holds it":             {named: "node-1", says: "No node holds the drain lock"},
@@ -69,6 +75,11 @@ func TestUnlockFreesTheLockOfWhoeverIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &askedCluster{nodes: cmdtest.ThreeNodes(), lock: types.DrainLock{Holder: c.holder, Version: "7"}, err: c.err}
+			for i := range cluster.nodes {
+				if cluster.nodes[i].Name == c.holder {
+					cluster.nodes[i].K3s = &types.K3sStamp{Step: c.step, To: "v1.35.4+k3s1"}
+				}
+			}
 			var out bytes.Buffer
 			u := unlocking{holder: c.named, info: cmdtest.OwnInfo, record: c.record, out: &out, warn: &out}
 			err := device.APIError(u.run(t.Context(), cluster))
