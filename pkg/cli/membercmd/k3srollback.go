@@ -11,6 +11,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/peer"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/cluster/k3supdate"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -66,7 +67,8 @@ func newK3sRollbackCommand(o *device.Options) *cobra.Command {
 		Short: "Let this node return from a version of k3s to the one before",
 		Long: "Let this node return from the version of k3s to which it changes to the one before, without waiting until that has\n" +
 			"failed by its time. The version counts as failed then: no node changes to it until zedkube k3s retry, or another setting.\n" +
-			"Once the version has run on the last server, nothing returns. Without --yes it only says what would be lost.\n\n" + k3sExitCodes,
+			"Once the version has run on the last server, nothing returns. A single node returns with its datastore of before the change,\n" +
+			"which an operator puts back first, and with --lose-changes. Without --yes it only says what would be lost.\n\n" + k3sExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return out.RunAction(c, func(w io.Writer) error { return rollbackK3s(w, o.Paths(), lose, yes, time.Now()) })
@@ -84,7 +86,8 @@ func rollbackK3s(out io.Writer, p device.Paths, lose, yes bool, now time.Time) e
 	case err != nil:
 		return err
 	case can.To == "":
-		return refuse("there is no change of k3s on this node to take back; it is %s", cmp.Or(terminal.Clean(string(l.Phase)), "not known"))
+		return refuse("there is no change of k3s on this node to take back; it is %s. The change of a single node may be taken back afterwards. %s",
+			cmp.Or(terminal.Clean(string(l.Phase)), "not known"), k3supdate.TakeBackRecipe)
 	case can.Lacks != "":
 		return refuse("%s", terminal.Clean(can.Lacks))
 	}

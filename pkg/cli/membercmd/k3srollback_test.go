@@ -77,7 +77,7 @@ func TestARollbackSaysWhatItLosesAndIsConfirmed(t *testing.T) {
 		"data may be lost":         {can(types.K3sRollback{To: from, Loses: loses}), true, true, loses, 0},
 		"and is not confirmed":     {can(types.K3sRollback{To: from, Loses: loses}), true, false, "--yes", exitRefused},
 		"it is not possible":       {can(types.K3sRollback{To: from, Lacks: "It has run."}), true, true, "It has run.", exitRefused},
-		"nothing is under way":     {can(types.K3sRollback{}), true, true, "it is Changes", exitRefused},
+		"nothing is under way":     {can(types.K3sRollback{}), true, true, "it is Changes. The change of a single node may be taken back afterwards. See operations.md", exitRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := device.Options{Root: t.TempDir()}.Paths()

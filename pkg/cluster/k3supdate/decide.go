@@ -162,6 +162,9 @@ func decide(f facts) action {
 		a.status = f.published
 	default:
 		f.begins(&a)
+		if a.journal.Step == types.K3sStepNone {
+			f.takesBack(&a)
+		}
 	}
 	if a.journal.Kind == f.journal.Kind { // nothing has begun or ended
 		f.restarts(&a)
@@ -353,9 +356,21 @@ func (f facts) goesOn(a *action) {
 		if name := f.found.Snapshot.Name; name != "" {
 			s.Reason = strings.TrimSpace(s.Reason) + " The newest snapshot of etcd on this server is " + name + "."
 		}
+		s.Reason = strings.TrimSpace(s.Reason) + " " + f.recipe()
 	}
 	s.Rollback = f.canRollBack()
 	f.acts(a, target)
+}
+
+// recipe names what an operator may do where a change is stuck.
+func (f facts) recipe() string {
+	switch {
+	case f.single():
+		return TakeBackRecipe
+	case f.found.HasEtcd && f.journal.Commit != "":
+		return `See operations.md, "To take a cluster back to a snapshot".`
+	}
+	return `See operations.md, "Where a change is stuck".`
 }
 
 // withdrawn reports whether an operator takes back a change that has not begun to run.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -102,6 +103,97 @@ func TestTheTimeThatAChangeMayTakeFollowsTheHour(t *testing.T) {
 		f.journal.Began = f.uptime - patchFor/20
 		if a := decide(f); (a.journal.Step == types.K3sStepReturn) != returns {
 			t.Errorf("of an hour of %s: %s", hour, a.status.Reason)
+		}
+	}
+}
+
+// alone are facts of a single node with SQLite, whose change has run before k3s was stopped.
+func alone() facts {
+	f := changing()
+	f.nodes = f.nodes[:1]
+	f.node(0, func(n *types.Node) { n.Etcd = false })
+	f.journal.Commit, f.journal.Ran, f.journal.Sum = "No way back.", true, sum64
+	f.evidence.at, f.evidence.disk = f.uptime, patch
+	return f
+}
+
+func TestASingleNodeReturnsOnlyWithItsDatastore(t *testing.T) {
+	f := alone()
+	f.rollback = types.K3sRollbackRequest{RequestedAt: f.now, Version: patch, LoseChanges: true}
+	f.pods["eve-kube-app/a"] = false
+	a := decide(f)
+	if can := a.status.Rollback; a.journal.Step == types.K3sStepReturn || !strings.Contains(can.Lacks, "cannot be replaced while k3s runs") || !strings.Contains(can.Lacks, "To take a single node back") {
+		t.Errorf("with the datastore of the version: %+v, %+v", can, a.journal)
+	}
+	f.evidence.disk = old // and so is the datastore, as an operator has to know
+	f.known, f.version.Running, f.process = false, "", k3sprocess.Process{}
+	f.rollback.LoseChanges = false
+	a = decide(f)
+	if can := a.status.Rollback; a.journal.Step == types.K3sStepReturn || can.Lacks != "" || !strings.Contains(can.Loses, "is lost") {
+		t.Errorf("without consent: %+v, %+v", can, a.journal)
+	}
+	f.rollback.LoseChanges = true
+	if a = decide(f); a.journal.Step != types.K3sStepReturn || a.status.Released != old || a.journal.Failed.To != patch {
+		t.Errorf("with consent: %+v, %+v", a.status, a.journal)
+	}
+	f = alone()
+	f.found.HasEtcd, f.evidence.disk, f.rollback = true, old, types.K3sRollbackRequest{RequestedAt: f.now, Version: patch, LoseChanges: true}
+	if a = decide(f); a.journal.Step == types.K3sStepReturn || a.status.Rollback.Lacks == "" {
+		t.Errorf("the last server with etcd: %+v, %+v", a.status.Rollback, a.journal)
+	}
+}
+
+func TestASingleNodeIsTakenBackAfterItsChangeHasEnded(t *testing.T) {
+	ended := func() facts {
+		f := alone()
+		f.journal, f.known, f.evidence.disk = types.KubeLifecycleJournal{}, false, old
+		f.version = types.K3sVersionStatus{Version: patch, Binary: old, Wanted: patch}
+		f.rollback = types.K3sRollbackRequest{RequestedAt: f.now, Version: patch, LoseChanges: true}
+		return f
+	}
+	a := decide(ended())
+	if j := a.journal; j.Step != types.K3sStepReturn || j.From != old || j.To != patch || j.Failed.To != patch || a.status.Released != old {
+		t.Fatalf("%+v, %+v", a.status, j)
+	}
+	f := ended()
+	f.journal, f.uptime = a.journal, f.uptime+time.Second
+	if a := decide(f); a.status.Phase != types.LifecycleReturns || a.status.Released != old {
+		t.Errorf("it goes on with %+v", a.status)
+	}
+	for name, change := range map[string]func(*facts){
+		"without consent":            func(f *facts) { f.rollback.LoseChanges = false },
+		"of another version":         func(f *facts) { f.rollback.Version = minor },
+		"k3s runs":                   func(f *facts) { f.known, f.version.Running = true, patch },
+		"a newer binary is there":    func(f *facts) { f.evidence.disk = minor },
+		"the same binary is there":   func(f *facts) { f.evidence.disk = patch },
+		"the binary cannot be seen":  func(f *facts) { f.evidence.disk, f.evidence.at = "", 0 },
+		"it is a server of etcd":     func(f *facts) { f.found.HasEtcd = true },
+		"what is wanted is unknown":  func(f *facts) { f.heard = false },
+		"it is older by two minors":  func(f *facts) { f.evidence.disk = "v1.32.9+k3s1" },
+		"nothing was ever published": func(f *facts) { f.version.Version = "" },
+	} {
+		f := ended()
+		change(&f)
+		if a := decide(f); a.journal.Step != types.K3sStepNone || a.status.Released != "" {
+			t.Errorf("%s: %+v, %+v", name, a.status, a.journal)
+		}
+		if can := decide(f).status.Rollback; (can.To == old) != (name == "without consent" || name == "of another version") {
+			t.Errorf("%s: it is said of a rollback: %+v", name, can)
+		}
+	}
+}
+
+func TestAStuckChangeNamesWhatAnOperatorMayDo(t *testing.T) {
+	for recipe, change := range map[string]func(*facts){
+		"To take a single node back":           func(*facts) {},
+		"To take a cluster back to a snapshot": func(f *facts) { f.found.HasEtcd = true },
+		"Where a change is stuck":              func(f *facts) { f.journal.Commit = "" },
+	} {
+		f := alone()
+		f.journal.Began, f.pods["eve-kube-app/a"] = f.uptime-patchFor, false
+		change(&f)
+		if a := decide(f); a.status.Phase != types.LifecycleStuck || !strings.Contains(a.status.Reason, recipe) {
+			t.Errorf("%s: %+v", recipe, a.status)
 		}
 	}
 }
