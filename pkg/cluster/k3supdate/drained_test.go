@@ -130,3 +130,27 @@ func TestALockOfAChangeThatIsDrainedForIsFreed(t *testing.T) {
 		t.Errorf("of the drain: call %d", a.call)
 	}
 }
+
+func TestThreeServersAreDrainedForAMinorVersionOneAfterTheOther(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		s.pass(time.Minute)
+		s.wants(minor, true) // also without their turn
+		for i := 0; i < 120 && len(s.order) == 0; i++ {
+			s.pass(5 * time.Second)
+		}
+		for _, a := range s.agents { // while k3s of one is stopped
+			a.stop()
+			a.start()
+		}
+		s.pass(30 * time.Minute)
+		if s.most != 1 || len(s.order) != 3 || s.cluster.Lock().Holder != "" {
+			t.Errorf("%v changed, %d at once; the lock is %+v", s.order, s.most, s.cluster.Lock())
+		}
+		for _, a := range s.agents {
+			n, _ := s.nodes.Get(a.name)
+			if drain, _ := a.drain.Get(types.Global); n.KubeletVersion != minor || a.drained != 1 || drain.Phase != "" || a.is().Phase != types.LifecycleIdle {
+				t.Errorf("%s was drained %d times, %+v: %+v", a.name, a.drained, drain, a.is())
+			}
+		}
+	})
+}

@@ -79,7 +79,8 @@ type agent struct {
 	since      time.Duration // uptime when its k3s was started
 	started    time.Duration // uptime when its k3s did; 0 where only its supervisor knows
 	expires    time.Time     // when its certificates do
-	lost       bool          // the agent is killed before the next restart of k3s
+	drained    int
+	lost       bool // the agent is killed before the next restart of k3s
 	renewals   []time.Time
 	stop       func()
 }
@@ -305,6 +306,7 @@ func (s *site) pass(d time.Duration) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		for _, a := range s.agents {
+			a.drains()
 			v, _ := a.version.Get(types.Global)
 			binary, restarts := "", false
 			a.disk.with(func() { binary, restarts, a.restarts = a.disk.found.Binary, a.restarts, false })
@@ -327,13 +329,42 @@ func (s *site) pass(d time.Duration) {
 	}
 }
 
+// drains plays the drain of this node, for as long as the change asks for it.
+func (a *agent) drains() {
+	is, _ := a.drain.Get(types.Global)
+	lock, asks := a.cluster.Lock(), !a.is().Drain.RequestedAt.IsZero()
+	switch {
+	case asks && is.Phase == "":
+		is = types.NodeDrainProgress{Phase: types.PhaseGates, Requesters: []string{types.RequestedByK3s}}
+	case asks && is.Phase == types.PhaseGates && lock.Holder == "":
+		_, err := a.cluster.SetDrainLock(a.Context(), types.DrainLock{Holder: a.name, BootID: "boot", Version: lock.Version})
+		is.Phase = types.PhaseEmptying
+		if err != nil {
+			a.Error(err)
+		}
+	case asks && is.Phase == types.PhaseEmptying:
+		is.Phase, is.Lock.Mine = types.PhaseComplete, true
+		a.drained++
+	case !asks && is.Phase != "":
+		if lock.Holder == a.name && lock.Task == "" {
+			_ = a.cluster.FreeDrainLock(a.Context(), lock)
+		}
+		is = types.NodeDrainProgress{}
+	}
+	_ = a.drain.Publish(types.Global, is)
+}
+
 // changes stops k3s; a minute later it runs the other version.
 func (a *agent) changes(to string) {
 	a.changing = true
 	a.down++
 	a.most = max(a.most, a.down)
 	a.order = append(a.order, a.name)
-	if lock := a.cluster.Lock(); lock.Holder != a.name || lock.Task != types.TaskK3sChange {
+	task := types.TaskK3sChange
+	if drain, _ := a.drain.Get(types.Global); drain.Phase == types.PhaseComplete {
+		task = ""
+	}
+	if lock := a.cluster.Lock(); lock.Holder != a.name || lock.Task != task {
 		a.Errorf("%s changes to %s while the lock is %+v", a.name, to, lock)
 	}
 	if j, _ := a.journal.Get(types.Global); j.Step == types.K3sStepNone {
