@@ -226,7 +226,7 @@ func (w *world) call(d *device, what call, f facts) {
 			d.acted.err = errors.New("another one")
 			return
 		}
-		if w.committed != "" && d.former < w.committed && isServer(d.row) {
+		if w.committed != "" && d.former < w.committed && d.row.IsServer() {
 			w.fail("%s goes back from %s to %s after the last server began %s", d.row.Name, d.disk, d.former, w.committed)
 		}
 		w.note("%s: %s is in its place again", d.row.Name, d.former)

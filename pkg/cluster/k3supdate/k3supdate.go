@@ -335,7 +335,7 @@ func (c *Component) look() facts {
 		f.noRestart = "k3s cannot be restarted: " + phrase.Cut(err.Error(), 300)
 	}
 	if f.asks() && f.request.Force || f.journal.Force {
-		f.layout = c.LeafFiles.Unknown(isServer(f.own))
+		f.layout = c.LeafFiles.Unknown(f.own.IsServer())
 	}
 	return f
 }

@@ -21,7 +21,7 @@ func Judge(from, to string, nodes []types.Node) Plan {
 	v, ordered := judge(from, to, nodes), order(nodes)
 	p := Plan{From: from, To: to, Kind: v.kind, Refused: v.refused, Why: strings.TrimPrefix(v.why, refusedSetting), Nodes: listed(ordered, to)}
 	for _, n := range ordered {
-		if isServer(n) {
+		if n.IsServer() {
 			p.Commit = n.Name
 		}
 	}
