@@ -190,7 +190,7 @@ func drains(t *testing.T, a *agent, own *pubsub.Table[types.Pod], kube drain.Kub
 	booted := time.Now().Add(-time.Hour)
 	d := &drain.Component{
 		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{},
-		DeviceOp: &pubsub.Table[types.NodeDrainRequest]{}, Update: &pubsub.Table[types.NodeDrainRequest]{}, Operator: operator,
+		DeviceOp: &pubsub.Table[types.NodeDrainRequest]{}, Update: &pubsub.Table[types.NodeDrainRequest]{}, Operator: operator, Lifecycle: &pubsub.Table[types.KubeLifecycle]{},
 		Config: config, Membership: &pubsub.Table[types.ClusterMembership]{}, Settings: settings,
 		Info: &a.info, Nodes: &a.nodes, NodePods: own, API: &a.api, Clocks: &a.clocks, Leases: &a.leases, Agent: &pubsub.Table[types.NodeAgentStatus]{}, Kube: kube,
 		FaultMarker: t.TempDir() + "/marker", BootID: "boot", Uptime: func() time.Duration { return time.Since(booted) }, Hour: time.Hour,
