@@ -198,6 +198,7 @@ type K3sRestarts struct {
 	BootID  string    // where it was made without the API server
 	Failed  string    // as in K3sRestartStatus
 	Tries   int       // in a row after which k3s went on as before
+	InVain  int       // restarts in a row after which a certificate was the one of before
 	Answers time.Time // RequestedAt of the last CertsResetRequest that was dealt with
 }
 

@@ -1,20 +1,24 @@
 package k3supdate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 const maxFiles = 64 // of a directory, as k3scerts reads
 
-// kept is where the files are that were moved aside, with their names and directories.
+// kept has a directory for the last reset, named by its Unix time: there are the files that were
+// moved aside, with their names and directories.
 const kept = "server/tls-before-reset"
 
 // layout is what k3s has in each directory of a server: certificates that it makes again where they
@@ -35,16 +39,20 @@ type LeafFiles struct {
 	Dirs []string // where k3s has its files; the first that is there counts
 }
 
+func (l LeafFiles) dir() (dir string, err error) {
+	for _, dir = range l.Dirs {
+		if _, err = os.Stat(dir); err == nil {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("find the certificates of k3s: %w", cmp.Or(err, fs.ErrNotExist))
+}
+
 // find lists the files that may be moved aside, below dir. A worker has none: its
 // certificates come from a server at each start.
 func (l LeafFiles) find() (dir string, files []string, err error) {
-	for _, dir = range l.Dirs {
-		if _, err = os.Stat(dir); err == nil {
-			break
-		}
-	}
-	if err != nil {
-		return "", nil, fmt.Errorf("find the certificates of k3s: %w", err)
+	if dir, err = l.dir(); err != nil {
+		return "", nil, err
 	}
 	for _, part := range layout {
 		names, err := safefile.Names(filepath.Join(dir, part.dir), maxFiles)
@@ -80,36 +88,69 @@ func (l LeafFiles) Unknown(server bool) string {
 	return ""
 }
 
-// Aside moves the certificates aside. It may be called again for what is left.
-func (l LeafFiles) Aside() error {
+// Aside moves the certificates aside for the reset of that time, and removes those of a former
+// one. It may be called again for what is left.
+func (l LeafFiles) Aside(reset time.Time) error {
 	dir, files, err := l.find()
 	if err != nil {
 		return err
 	}
+	names, err := safefile.Names(filepath.Join(dir, kept), maxFiles)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	to := keptOf(dir, reset)
+	for _, name := range names {
+		if name == filepath.Base(to) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, kept, name)); err != nil {
+			return err
+		}
+	}
 	for _, file := range files {
-		if err := move(filepath.Join(dir, file), filepath.Join(dir, kept, file)); err != nil {
+		if err := move(filepath.Join(dir, file), filepath.Join(to, file)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Back puts the certificates back that were moved aside.
-func (l LeafFiles) Back() error {
-	dir, _, err := l.find()
+// Back puts the certificates back that were moved aside for that reset.
+func (l LeafFiles) Back(reset time.Time) error {
+	dir, err := l.dir()
 	if err != nil {
 		return err
 	}
-	for _, part := range layout {
-		for name := range strings.FieldsSeq(part.leaves) {
-			file := filepath.Join(part.dir, name+".crt")
-			err := os.Rename(filepath.Join(dir, kept, file), filepath.Join(dir, file))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+	for _, file := range leafFiles() {
+		err := os.Rename(filepath.Join(keptOf(dir, reset), file), filepath.Join(dir, file))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil
+}
+
+// Kept reports whether a certificate is still aside for that reset.
+func (l LeafFiles) Kept(reset time.Time) bool {
+	dir, err := l.dir()
+	return err == nil && slices.ContainsFunc(leafFiles(), func(file string) bool {
+		_, err := os.Lstat(filepath.Join(keptOf(dir, reset), file))
+		return err == nil
+	})
+}
+
+func keptOf(dir string, reset time.Time) string {
+	return filepath.Join(dir, kept, strconv.FormatInt(reset.Unix(), 10))
+}
+
+func leafFiles() (files []string) {
+	for _, part := range layout {
+		for name := range strings.FieldsSeq(part.leaves) {
+			files = append(files, filepath.Join(part.dir, name+".crt"))
+		}
+	}
+	return files
 }
 
 func move(from, to string) error {

@@ -15,7 +15,7 @@ func (c *Component) call(ctx context.Context, what call, f facts) result {
 	r := result{call: what}
 	switch what {
 	case restart, renew, putBack:
-		if r.err = c.files(ctx, what); r.err != nil || what == putBack && f.process.PID != 0 && f.process.Start < f.journal.Began {
+		if r.err = c.files(ctx, what, f); r.err != nil || what == putBack && !f.journal.Restored && f.process.PID != 0 && f.process.Start < f.journal.Began {
 			return r // the process of before goes on with those of before
 		}
 		r.err = c.K3s.Restart(ctx, f.process)
@@ -40,13 +40,13 @@ func (c *Component) call(ctx context.Context, what call, f facts) result {
 }
 
 // files moves the certificates of k3s aside, or back, where that is asked for.
-func (c *Component) files(ctx context.Context, what call) (err error) {
+func (c *Component) files(ctx context.Context, what call, f facts) (err error) {
 	switch what {
 	case renew:
-		err = c.LeafFiles.Aside()
+		err = c.LeafFiles.Aside(f.request.RequestedAt)
 		types.Did(ctx, c.Operations, "set certificates aside", "directory/"+kept, err)
 	case putBack:
-		err = c.LeafFiles.Back()
+		err = c.LeafFiles.Back(f.journal.Restarts.Answers)
 		types.Did(ctx, c.Operations, "set certificates back", "directory/"+kept, err)
 	}
 	return err

@@ -82,6 +82,7 @@ type facts struct {
 	looked    string // version of the drain lock that is not for a change of k3s
 	journal   types.KubeLifecycleJournal
 	unread    bool // there is a journal that cannot be read
+	unlooked  bool // it is not known whether there is one: the disk has not answered yet
 	published types.KubeLifecycle
 	restartFacts
 }
@@ -142,6 +143,12 @@ func decide(f facts) action {
 		f.journal = types.KubeLifecycleJournal{Failed: f.journal.Failed, Release: f.journal.Release, Restarts: f.journal.Restarts}
 		a.journal = f.journal
 	}
+	if r := &a.journal.Restarts; r.At.IsZero() && !f.unread && f.known && f.own.K3s != nil && !f.own.K3s.Restarted.IsZero() { // the journal was removed
+		if r.At = f.own.K3s.Restarted; !f.request.RequestedAt.After(r.At) {
+			r.Answers = f.request.RequestedAt
+		}
+		f.journal.Restarts = *r
+	}
 	a.status.Restart = types.K3sRestartStatus{Last: f.journal.Restarts.At, Failed: f.journal.Restarts.Failed}
 	if f.journal.Failed.To != "" && (f.heard && f.journal.Failed.To != f.version.Wanted || f.retried()) && f.journal.Step == types.K3sStepNone {
 		a.journal.Failed, a.status.Failed = types.K3sFailure{}, types.K3sFailure{} // the setting has changed, or an operator says so
@@ -151,6 +158,11 @@ func decide(f facts) action {
 		f.checked = nil
 	}
 	switch {
+	case f.unread && f.unlooked && f.agent < readAfter:
+		a.status = f.published
+	case f.unread && f.unlooked:
+		a.status.Phase, a.status.Reason = types.LifecycleWaits, "It is not known yet what this node was doing with k3s: the disk has not answered."
+		a.status.Drain = f.published.Drain
 	case f.unread:
 		a.status.Phase, a.status.Reason = types.LifecycleStuck, "What this node was doing with k3s cannot be read: remove the file of KubeLifecycleJournal after a look at the drain lock and the version that runs."
 		a.status.Drain = f.published.Drain

@@ -132,10 +132,14 @@ type said struct {
 	at    time.Duration
 }
 
-// hold is what the hold file said when it was last read.
+// hold is what the disk said when it was last read: first of all the hold file.
 type hold struct {
-	at  time.Duration // uptime; 0 for never
-	why string
+	at      time.Duration // uptime; 0 for never
+	why     string
+	journal bool      // there is a file of KubeLifecycleJournal
+	reset   time.Time // a reset of certificates that was looked at, zero for none
+	layout  string    // as in restartFacts
+	kept    bool      // likewise
 }
 
 // round is the last one of a witness, and when it was first seen.
@@ -228,8 +232,8 @@ func (c *Component) Step(ctx context.Context) error {
 
 // gathers begins a look at the device, where the last one is too old, and what is to be prepared.
 func (c *Component) gathers(ctx context.Context, f facts, a action) {
-	if !c.holding.Busy() && (c.hold.at == 0 || f.holdIsOld || f.uptime >= c.hold.at+again) {
-		c.holding.Begin(ctx, lookFor, func(context.Context) hold { return hold{c.Uptime(), c.held()} })
+	if reset := f.reset(); !c.holding.Busy() && (c.hold.at == 0 || f.holdIsOld || !c.hold.reset.Equal(reset) || f.uptime >= c.hold.at+again) {
+		c.holding.Begin(ctx, lookFor, func(context.Context) hold { return c.holds(reset, f.own.IsServer()) })
 	}
 	every, to := idleEvery, ""
 	if a.status.To != "" || a.status.Restart.Wish != "" {
@@ -253,6 +257,9 @@ func (c *Component) gathers(ctx context.Context, f facts, a action) {
 // collect notes what a call has listed.
 func (c *Component) collect(r result) {
 	c.tried, c.checked = c.Uptime(), r.checked
+	if r.call == renew || r.call == putBack {
+		c.hold.reset = time.Time{} // its files are looked at again
+	}
 	if r.gathered != nil {
 		c.gathered, c.acted.err = *r.gathered, r.err
 		c.swaps++
@@ -273,10 +280,8 @@ func (c *Component) look() facts {
 	}
 	f.agent, f.hour, f.kubeInit = f.uptime-c.began, c.Hour, c.K3s.HasSupervisor()
 	var there bool
-	if f.journal, there = c.Journal.Get(types.Global); !there {
-		_, err := os.Lstat(c.JournalFile)
-		f.unread = !errors.Is(err, os.ErrNotExist)
-	}
+	f.journal, there = c.Journal.Get(types.Global)
+	f.unread, f.unlooked = !there && (c.hold.journal || c.hold.at == 0), c.hold.at == 0
 	f.published, _ = c.Lifecycle.Get(types.Global)
 	f.version, f.heard = c.Version.Get(types.Global)
 	f.release, _ = c.Release.Get(types.Global)
@@ -334,10 +339,23 @@ func (c *Component) look() facts {
 	if f.process, err = c.K3s.Find(); err != nil { // zero where only its supervisor knows it
 		f.noRestart = "k3s cannot be restarted: " + phrase.Cut(err.Error(), 300)
 	}
-	if f.asks() && f.request.Force || f.journal.Force {
-		f.layout = c.LeafFiles.Unknown(f.own.IsServer())
+	f.layout, f.kept = c.hold.layout, c.hold.kept
+	if f.filesUnseen = !f.reset().Equal(c.hold.reset); f.filesUnseen {
+		f.layout = "the files of the certificates are looked at"
 	}
 	return f
+}
+
+// holds looks at what is only on the disk, which may hang.
+func (c *Component) holds(reset time.Time, server bool) hold {
+	h := hold{at: c.Uptime(), reset: reset}
+	_, err := os.Lstat(c.JournalFile)
+	h.journal = !errors.Is(err, os.ErrNotExist)
+	if !reset.IsZero() {
+		h.layout, h.kept = c.LeafFiles.Unknown(server), c.LeafFiles.Kept(reset)
+	}
+	h.why = c.held()
+	return h
 }
 
 // held is what the hold file says. One that cannot be read holds, too.

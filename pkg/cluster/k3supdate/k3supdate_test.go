@@ -200,9 +200,9 @@ func (a *agent) runs(version, wanted string) {
 	_ = a.version.Publish(types.Global, types.K3sVersionStatus{Version: version, Running: version, OnDisk: true, Binary: version, Wanted: wanted})
 }
 
-func (a *agent) start() {
+func (a *agent) component() *Component {
 	log, _ := logtest.NewNullLogger()
-	c := &Component{
+	return &Component{
 		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Settings: &a.settings, Release: &a.release, Retry: &a.retry, Rollback: &a.rollback, Info: &a.info, Cluster: &a.status,
 		Membership: &a.member, Nodes: &a.nodes, AppPods: &a.site.pods, Leases: &a.leases, API: &a.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator,
 		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Disk: a.onDisk(), Operations: types.NoOperations{},
@@ -210,6 +210,10 @@ func (a *agent) start() {
 		Consent: a.consent, HoldFile: a.hold, JournalFile: a.hold + ".journal", BootID: "boot", Hour: time.Hour, Uptime: func() time.Duration { return time.Since(a.booted) },
 		Lifecycle: &a.lifecycle, Journal: &a.journal,
 	}
+}
+
+func (a *agent) start() {
+	c := a.component()
 	ctx, cancel := context.WithCancel(types.ActAs(a.Context(), "k3supdate"))
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
@@ -631,4 +635,36 @@ func TestAnAlarmOfEtcdKeepsK3sFromARestartForAsLongAsItLasts(t *testing.T) {
 			t.Errorf("%v restarted: %+v", s.order, a.is().Restart)
 		}
 	})
+}
+
+// TestWhatIsOnTheDiskIsReadBesideTheSteps: a disk that hangs keeps no step from its end.
+func TestWhatIsOnTheDiskIsReadBesideTheSteps(t *testing.T) {
+	play(t, "n1", func(s *site) {
+		a := s.agents[0]
+		a.stop()
+		a.stop = func() {}
+		_ = a.lifecycle.Unpublish(types.Global)
+		if err := os.WriteFile(a.hold+".journal", []byte("?"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := a.component()
+		if _ = c.Step(t.Context()); a.is().Phase != "" {
+			t.Errorf("the step has waited for the disk: %+v", a.is())
+		}
+		synctest.Wait()
+		if _ = c.Step(t.Context()); a.is().Phase != types.LifecycleStuck {
+			t.Errorf("what the disk says is not seen: %+v", a.is())
+		}
+		c.holding.End()
+		c.looking.End()
+		c.stamping.End()
+		c.calling.End()
+	})
+	for name, phase := range map[time.Duration]types.KubeLifecyclePhase{readAfter - 1: types.LifecycleRefused, readAfter: types.LifecycleWaits} {
+		f := underLock(expiring(10 * day))
+		f.unread, f.unlooked, f.agent, f.published.Phase = true, true, name, types.LifecycleRefused
+		if a := decide(f); a.status.Phase != phase || a.call != noCall || a.stamp != nil || a.journal.Step != "" {
+			t.Errorf("after %s: call %d, %+v", name, a.call, a.status)
+		}
+	}
 }

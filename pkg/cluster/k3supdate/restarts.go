@@ -23,9 +23,11 @@ const (
 	endsWithin = 15 * time.Minute
 	readAfter  = 30 * time.Second // of an agent: the certificates have been read
 	mostTries  = 3                // after which k3s goes on as before
+	mostInVain = 3                // restarts in a row, and as many again once it is urgent
 	done       = "k3s was restarted for its certificates."
 	// restoreAfter is when k3s does not come up with certificates that it was to make.
 	restoreAfter = 10 * time.Minute
+	putBackEvery = 2 * time.Minute // while that is not done
 )
 
 // restartFacts are those that restarts for certificates need besides.
@@ -34,11 +36,25 @@ type restartFacts struct {
 	request   types.CertsResetRequest
 	noRestart string // why k3s cannot be restarted; "" where it can
 	layout    string // why no file of a certificate may be moved aside; "" where it may
+	kept      bool   // files of certificates are still aside for this reset
+	// filesUnseen says that the files of this reset have not been looked at.
+	filesUnseen bool
 }
 
 // asks reports whether an operator waits for a restart.
 func (f facts) asks() bool {
 	return !f.request.RequestedAt.IsZero() && !f.request.RequestedAt.Equal(f.journal.Restarts.Answers)
+}
+
+// reset is the request by which certificates are moved aside, or have been; zero for none.
+func (f facts) reset() time.Time {
+	switch {
+	case f.journal.Force:
+		return f.journal.Restarts.Answers
+	case f.asks() && f.request.Force:
+		return f.request.RequestedAt
+	}
+	return time.Time{}
 }
 
 // wish says why k3s is to be restarted, by certificates that have been read since this agent
@@ -77,10 +93,16 @@ func (f facts) restarts(a *action) {
 		return
 	}
 	if r.Wish = f.wish(); r.Wish == "" {
-		if f.asks() && len(f.certs.Leaves) > 0 && f.agent >= readAfter { // there is nothing to renew
-			a.journal.Restarts = j
-			a.journal.Restarts.Answers = f.request.RequestedAt
+		if len(f.certs.Leaves) == 0 || f.agent < readAfter {
+			return
 		}
+		if f.asks() { // there is nothing to renew
+			j.Answers = f.request.RequestedAt
+		}
+		if j.InVain > 0 { // they have been renewed otherwise
+			j.InVain, j.Failed, r.Failed = 0, "", ""
+		}
+		a.journal.Restarts = j
 		return
 	}
 	if r.Wish == types.RestartExpired {
@@ -192,24 +214,33 @@ func (f facts) restarting(a *action) {
 		reread = "certificate " + phrase.Few(unmoved, 3) + " is the one of before"
 	}
 	switch {
-	case j.Restored && (lacks == "" || former && f.known && f.uptime >= j.Began+endsWithin):
+	case j.Force && f.filesUnseen:
+		s.Reason = "k3s restarts for its certificates: their files are looked at."
+	case j.Restored && !f.known && (f.kept || former) && !late: // the agent was killed before they were back
+		s.Reason = "k3s did not come up with new certificates: those of before are put back."
+		if !f.busy && (f.uptime >= f.triedAt+putBackEvery || f.triedAt == 0) {
+			a.call = putBack
+		}
+	case j.Restored && !f.kept && (lacks == "" || former && f.known && f.uptime >= j.Began+endsWithin):
 		j.Restarts.Failed = "k3s did not come up with new certificates: those of before were put back."
 		f.restartEnds(a, done)
-	case unstarted && j.Force && f.layout != "" && f.uptime < j.Began+endsWithin+swapFor: // the agent was killed once they were moved aside, or the restart was refused
+	case unstarted && j.Force && f.kept && f.uptime < j.Began+endsWithin+swapFor: // the agent was killed once they were moved aside, or the restart was refused
 		s.Reason = "k3s was not restarted: its certificates of before are put back."
 		a.call = putBack
 	case unstarted: // the agent was killed before it, or it was refused
 		if j.Restarts.Tries++; j.Restarts.Tries >= mostTries {
 			j.Restarts.Failed, j.Restarts.Tries = "k3s was not restarted: it goes on as before.", 0
+			j.Restarts.InVain++
 		} else if j.Wish == types.RestartAsked {
 			j.Restarts.Answers = time.Time{}
 		}
 		f.restartEnds(a, "k3s was not restarted, and is to be again.")
 	case lacks == "" && reread == "":
-		j.Restarts.Failed, j.Restarts.Tries = "", 0
+		j.Restarts.Failed, j.Restarts.Tries, j.Restarts.InVain = "", 0, 0
 		f.restartEnds(a, done)
 	case lacks == "" && late:
 		j.Restarts.Failed, j.Restarts.Tries = "k3s was restarted and did not renew its certificates: "+reread+".", 0
+		j.Restarts.InVain++
 		f.restartEnds(a, done)
 	case j.Force && !j.Restored && !f.busy && !f.known && f.uptime >= j.Began+restoreAfter && f.agent >= seenAfter:
 		j.Restored, j.Began, a.call = true, f.uptime, putBack
@@ -334,17 +365,26 @@ func (f facts) clockDoubt() string {
 	return f.condition(types.StateClock).lacks
 }
 
-// restartedToday says that the last restart here is too recent. An operator may ask again.
+// restartedToday says that the last restart here is too recent, or that it is no use. An operator
+// may ask again.
 func (f facts) restartedToday(wish types.K3sRestartWish) string {
-	last := f.journal.Restarts
-	today := f.now.Sub(last.At).Abs() < day
+	last, wait, most := f.journal.Restarts, day, mostInVain
+	if last.Failed == "" { // k3s is told to make them for less than 60 days
+		wait = max(day, f.certs.Leaves[0].NotAfter.Sub(last.At)/2)
+	}
+	if wish == types.RestartUrgent {
+		most *= 2
+	}
+	today := f.now.Sub(last.At).Abs() < wait
 	switch {
 	case wish == types.RestartExpired && last.BootID == f.boot:
 		return "k3s has been restarted in this boot because all its certificates had expired"
+	case last.InVain >= most && (wish == types.RestartDue || wish == types.RestartUrgent):
+		return fmt.Sprintf("k3s was restarted %d times in vain, and zedkube does not try again by itself: %s", last.InVain, strings.TrimSuffix(last.Failed, "."))
 	case !today, wish == types.RestartAsked, last.Tries > 0 && wish != types.RestartExpired: // it was not restarted after all
 		return ""
 	}
-	return "k3s was restarted at " + last.At.Format(time.RFC3339) + ", less than a day ago: " + strings.TrimSuffix(cmp.Or(last.Failed, "a certificate expires soon all the same"), ".")
+	return "k3s was restarted at " + last.At.Format(time.RFC3339) + ", and is not again before " + last.At.Add(wait).Format(time.RFC3339) + ": " + strings.TrimSuffix(cmp.Or(last.Failed, "a certificate expires soon all the same"), ".")
 }
 
 func (f facts) unrestartable() string {

@@ -127,7 +127,7 @@ func TestPreconditionsOfARestart(t *testing.T) {
 		"the clock has jumped":                    {due, []func(*facts){func(f *facts) { f.certs.SeenAt = f.now.Add(-confirmedFor - 1) }}, "Clock", "has changed", false},
 		"the clock differs from the others'":      {due, []func(*facts){func(f *facts) { f.conditions = conditions(types.ConditionFalse, types.StateClock) }}, "Clock", "it is bad", false},
 		"a wrong clock is no reason to be urgent": {urgent, []func(*facts){func(f *facts) { f.certs.ClockDoubt = "It says 2031." }}, "Clock", "2031", false},
-		"it did not help, less than a day ago":    {due, []func(*facts){func(f *facts) { f.journal.Restarts = types.K3sRestarts{At: f.now.Add(1 - day), Failed: "No."} }}, "NotAgain", "less than a day ago: No", true},
+		"it did not help, less than a day ago":    {due, []func(*facts){func(f *facts) { f.journal.Restarts = types.K3sRestarts{At: f.now.Add(1 - day), Failed: "No."} }}, "NotAgain", ": No", true},
 		"it did not help, a day ago":              {left: due, changes: []func(*facts){func(f *facts) { f.journal.Restarts = types.K3sRestarts{At: f.now.Add(-day), Failed: "No."} }}},
 		"k3s has just started":                    {due, []func(*facts){func(f *facts) { f.process.Start = f.uptime - rereadAfter + 1 }}, "Process", "just started", false},
 		"k3s cannot be restarted":                 {due, []func(*facts){func(f *facts) { f.noRestart = "k3s cannot be restarted: no" }}, "Process", "cannot be restarted", false},
@@ -395,6 +395,10 @@ func TestARestartThatIsNotOverInItsTimeIsStuckWithItsLock(t *testing.T) {
 	if a = decide(f); a.journal.Step != "" || a.call != free {
 		t.Errorf("later: call %d, %+v", a.call, a.status)
 	}
+	f.lock.Holder, f.checked.lock = "n2", types.DrainLock{Holder: "n2", BootID: "boot"} // an operator has released it
+	if a = decide(f); a.journal.Step != "" || a.call != noCall {
+		t.Errorf("without the lock: call %d, %+v", a.call, a.status)
+	}
 }
 
 func TestAnAgentThatWasKilledBeforeTheRestartLooksAndMakesItLater(t *testing.T) {
@@ -495,17 +499,106 @@ func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) { // it may be freeing 
 	}
 }
 
-func TestCertificatesThatStayDueAreRenewedOnceADay(t *testing.T) { // k3s may be told to make them for a month only
-	for name, wish := range map[string]time.Duration{"due": 50 * day, "urgent": 10 * day} {
-		f := underLock(expiring(wish))
-		f.journal.Restarts.At = f.now.Add(time.Minute - day)
+func TestCertificatesThatAreMadeForAShortTimeAreRenewedHalfwayOnly(t *testing.T) { // k3s may be told to make them for a month
+	for name, row := range map[string]struct{ life, ago, left time.Duration }{
+		"due":         {54 * day, 27 * day, 27 * day},
+		"urgent":      {20 * day, 10 * day, 10 * day},
+		"of a day":    {26 * time.Hour, 24 * time.Hour, 2 * time.Hour},
+		"of two days": {2 * day, day, day},
+	} {
+		f := underLock(expiring(row.left))
+		f.journal.Restarts.At = f.now.Add(time.Minute - row.ago)
+		f.certs.Leaves[0].NotAfter = f.journal.Restarts.At.Add(row.life)
 		if a := decide(f); a.call == restart || lacks(a) != "NotAgain" {
 			t.Errorf("%s: call %d, %q lack", name, a.call, lacks(a))
 		}
-		f.journal.Restarts.At = f.now.Add(-day)
+		f.now = f.now.Add(time.Minute)
+		f.certs.SeenAt = f.now
 		if a := decide(f); a.call != restart {
-			t.Errorf("%s, a day later: call %d, %q lack", name, a.call, lacks(a))
+			t.Errorf("%s, a minute later: call %d, %q lack: %s", name, a.call, lacks(a), a.status.Restart.Reason)
 		}
+	}
+}
+
+// TestACertificateThatNoRestartRenewsEndsTheRestarts plays 300 days of a k3s that makes no new ones.
+func TestACertificateThatNoRestartRenewsEndsTheRestarts(t *testing.T) {
+	f := expiring(70 * day)
+	first := f.now
+	var restarts []string
+	var a action
+	step := func() {
+		f.certs.SeenAt = f.now
+		f = underLock(f)
+		if a = decide(f); a.call == restart {
+			restarts = append(restarts, string(a.journal.Wish))
+			f.process.Start = f.uptime + time.Second
+		}
+		f.journal = a.journal
+		if a.stamp != nil {
+			f.node(0, func(n *types.Node) { n.K3s = a.stamp })
+		}
+		f.published = a.status
+	}
+	for f.now.Before(first.Add(300 * day)) {
+		step()
+		f.now, f.uptime = f.now.Add(6*time.Hour), f.uptime+6*time.Hour
+	}
+	if got := strings.Join(restarts, " "); got != "Due Due Due Urgent Urgent Urgent" {
+		t.Fatalf("restarted %s", got)
+	}
+	if r := a.status.Restart; r.Failed == "" || lacks(a) != "NotAgain" || !strings.Contains(r.Reason, "6 times in vain, and zedkube does not try again by itself: k3s was restarted and did not renew") || !strings.Contains(r.Reason, "zedkube certs reset") {
+		t.Errorf("%+v", r)
+	}
+	f.request = types.CertsResetRequest{RequestedAt: f.now, Without: []string{"NotAgain"}}
+	if step(); a.call != restart {
+		t.Fatalf("an operator asks: call %d, %s", a.call, a.status.Restart.Reason)
+	}
+	f.now, f.uptime = f.now.Add(5*time.Minute), f.uptime+5*time.Minute
+	for i := range f.certs.Leaves {
+		f.certs.Leaves[i].NotAfter = f.now.Add(365 * day)
+	}
+	if step(); a.journal.Step != "" || a.journal.Restarts.InVain != 0 || a.status.Restart.Failed != "" {
+		t.Errorf("that helped: %+v", a.journal)
+	}
+}
+
+func TestCertificatesThatWereRenewedOtherwiseEndTheFailure(t *testing.T) {
+	f := expiring(300 * day)
+	f.journal.Restarts = types.K3sRestarts{At: f.now.Add(-day), Failed: "No.", InVain: mostInVain}
+	known := f.certs.Leaves
+	f.certs.Leaves = nil
+	if a := decide(f); a.journal.Restarts.InVain != mostInVain {
+		t.Errorf("nothing is known of them: %+v", a.journal.Restarts)
+	}
+	f.certs.Leaves = known
+	if a := decide(f); a.journal.Restarts.InVain != 0 || a.journal.Restarts.Failed != "" || a.status.Restart.Failed != "" || !a.journal.Restarts.At.Equal(f.journal.Restarts.At) {
+		t.Errorf("%+v, %+v", a.journal.Restarts, a.status.Restart)
+	}
+	f.journal.Restarts.InVain = 0 // it is of a forced reset
+	if a := decide(f); a.status.Restart.Failed == "" {
+		t.Error("the failure of a forced reset is forgotten")
+	}
+}
+
+func TestAJournalThatWasRemovedLeavesNoRequestToBeAnsweredTwice(t *testing.T) {
+	f := underLock(expiring(300 * day))
+	f.request = types.CertsResetRequest{RequestedAt: f.now.Add(-time.Hour), Force: true}
+	f.node(0, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: old, Restarted: f.now.Add(-time.Minute)} })
+	f.unread = true
+	if a := decide(f); a.journal.Restarts != (types.K3sRestarts{}) {
+		t.Fatalf("while it cannot be read: %+v", a.journal)
+	}
+	f.unread = false
+	a := decide(f)
+	if a.call == renew || a.journal.Step != "" || !a.journal.Restarts.Answers.Equal(f.request.RequestedAt) || !a.journal.Restarts.At.Equal(f.own.K3s.Restarted) {
+		t.Errorf("call %d, %+v", a.call, a.journal)
+	}
+	if a.stamp != nil && !a.stamp.Restarted.Equal(f.own.K3s.Restarted) {
+		t.Errorf("the stamp forgets it: %+v", a.stamp)
+	}
+	f.request.RequestedAt = f.now // a new one
+	if a := decide(f); a.call != renew {
+		t.Errorf("a new one: call %d, %+v", a.call, a.status.Restart)
 	}
 }
 
@@ -513,23 +606,23 @@ func TestFilesOfAForcedResetArePutBackWhereK3sIsNotRestarted(t *testing.T) {
 	f := underLock(expiring(300 * day))
 	f.request = types.CertsResetRequest{RequestedAt: f.now, Force: true}
 	a := decide(f)
-	f.journal, f.layout = a.journal, "the layout is not the known one: there are none" // they were moved aside
+	f.journal, f.kept = a.journal, true
 	f.node(0, func(n *types.Node) { n.K3s = a.stamp })
 	f.uptime += endsWithin
 	f.checked.at = f.uptime
 	if a = decide(f); a.call != putBack || a.journal.Step == "" {
 		t.Fatalf("call %d, %+v", a.call, a.journal)
 	}
-	f.journal, f.layout = a.journal, ""
+	f.journal, f.kept = a.journal, false
 	if a = decide(f); a.call != free || a.journal.Step != "" || a.journal.Restarts.Tries != 1 {
 		t.Errorf("they are there: call %d, %+v", a.call, a.journal)
 	}
-	f.layout, f.uptime = "a disk that cannot be written", f.uptime+swapFor
+	f.kept, f.uptime = true, f.uptime+swapFor
 	f.checked.at = f.uptime
 	if a = decide(f); a.journal.Step != "" {
 		t.Errorf("they are not for long: call %d, %+v", a.call, a.journal)
 	}
-	f.journal.Restored, f.layout = true, ""
+	f.journal.Restored, f.kept = true, false
 	if a = decide(f); a.journal.Step != "" || a.call != free || a.journal.Restarts.Failed == "" {
 		t.Errorf("it was not restarted after that either: call %d, %+v", a.call, a.journal)
 	}
@@ -566,5 +659,47 @@ func TestTheLockOfARestartIsFreedWhileAMinorVersionWaits(t *testing.T) { // whic
 	f.looked = "7" // it is that of a drain
 	if a := decide(f); a.call != noCall {
 		t.Errorf("of a drain: call %d, %s", a.call, a.status.Reason)
+	}
+}
+
+func TestPuttingCertificatesBackIsDoneAgainByAnAgentThatIsStarted(t *testing.T) {
+	f := underLock(expiring(300 * day))
+	f.request = types.CertsResetRequest{RequestedAt: f.now, Force: true}
+	a := decide(f)
+	f.journal, f.known, f.checked, f.kept = a.journal, false, nil, true
+	f.process = k3sprocess.Process{PID: 9, Start: f.uptime + time.Minute} // with new ones, and it does not come up
+	f.uptime += restoreAfter
+	if a = decide(f); a.call != putBack || !a.journal.Restored {
+		t.Fatalf("call %d, %+v", a.call, a.journal)
+	}
+	f.journal, f.agent, f.triedAt = a.journal, time.Second, 0 // killed before it was done
+	f.uptime += time.Hour
+	f.filesUnseen = true
+	if a = decide(f); a.call != noCall || a.journal.Step == "" {
+		t.Fatalf("it is not known whether they are back: call %d, %+v", a.call, a.journal)
+	}
+	f.filesUnseen = false
+	if a = decide(f); a.call != putBack {
+		t.Fatalf("call %d, %s", a.call, a.status.Reason)
+	}
+	f.triedAt = f.uptime
+	if a = decide(f); a.call != noCall {
+		t.Errorf("at once again: call %d", a.call)
+	}
+	f.kept = false // they are back, and k3s of the new ones was not ended
+	f.uptime += putBackEvery
+	if a = decide(f); a.call != putBack {
+		t.Errorf("the former k3s goes on: call %d, %s", a.call, a.status.Reason)
+	}
+	f.process.Start, f.triedAt = f.uptime, f.uptime
+	f.uptime += putBackEvery
+	if a = decide(f); a.call != noCall || a.journal.Step == "" {
+		t.Errorf("it has been restarted: call %d, %+v", a.call, a.journal)
+	}
+	// k3s came up with the new ones after all.
+	f = restarted()
+	f.journal.Force, f.journal.Restored, f.kept = true, true, true
+	if a = decide(f); a.journal.Step != "" || a.journal.Restarts.Failed != "" {
+		t.Errorf("%+v: %s", a.journal, a.status.Reason)
 	}
 }
