@@ -358,6 +358,11 @@ func (f facts) goesOn(a *action) {
 		return
 	case f.uptime < j.Began+long, !f.known && f.agent < seenAfter:
 		s.Reason += lacks + "."
+	case f.unstopped():
+		s.Reason += lacks + ", and k3s of before is not stopped yet."
+	case !f.known && j.Step == types.K3sStepChange && f.othersAway() != "": // to return would help nobody
+		s.Phase = types.LifecycleStuck
+		s.Reason += f.othersAway() + ". It goes on when that has ended."
 	case ill && j.Step == types.K3sStepChange && j.Commit == "" && f.canRollBack().Lacks == "":
 		j.Failed = types.K3sFailure{To: j.To, Why: fmt.Sprintf("k3s did not run %s within %s: %s.", j.To, long, lacks), At: f.now.UTC().Truncate(time.Second)}
 		f.goesBack(a, j.Failed.Why)
@@ -372,6 +377,25 @@ func (f facts) goesOn(a *action) {
 	}
 	s.Rollback = f.canRollBack()
 	f.acts(a, target)
+}
+
+// unstopped reports whether k3s of before the change still runs, with its binary replaced: because
+// the other servers cannot do without it at the moment, which is no failure.
+func (f facts) unstopped() bool {
+	j, p := f.journal, f.process
+	former := p.Start < j.Began && (p.PID != 0 || f.kubeInit && f.known)
+	waits := !f.known || f.checked == nil || f.checked.lock.Holder == f.own.Name
+	return j.Step == types.K3sStepChange && j.Sum != "" && !j.Restarted && f.evidence.disk == j.To && former && waits
+}
+
+// othersAway says that the etcd of this server runs, and is connected with too few others for the
+// API server to answer.
+func (f facts) othersAway() string {
+	e, since := f.found.Etcd, max(f.journal.Began, f.process.Start)
+	if f.evidence.at <= since || !f.found.HasEtcd || f.found.EtcdErr != nil || e.HasLeader || 2*(e.Connected+1) > e.Members {
+		return ""
+	}
+	return fmt.Sprintf("etcd of this server runs without a leader, connected with %d of %s", e.Connected, phrase.Counted(e.Members-1, "other member"))
 }
 
 // recipe names what an operator may do where a change is stuck.

@@ -101,6 +101,9 @@ func (f facts) acts(a *action, target string) {
 			f.checks(a)
 			return
 		}
+		if f.unstopped() {
+			j.Began = f.uptime // from now on it may take its time
+		}
 		j.Restarted, a.call = true, restart
 	case f.known && !wrong && f.checked == nil:
 		f.checks(a)

@@ -327,6 +327,7 @@ func TestTheWayBackDoesNotStopAK3sThatWasNeverRestarted(t *testing.T) { // anoth
 	f := swapping()
 	f.journal.Step, f.journal.Began, f.evidence.disk, f.evidence.staged, f.version.OnDisk = types.K3sStepChange, f.uptime-patchFor, patch, "", false
 	f.node(1, func(n *types.Node) { n.Ready = types.ConditionUnknown })
+	f.checked.lock.Holder = "" // an operator has released it
 	a := decide(f)
 	if a.journal.Step != types.K3sStepReturn {
 		t.Fatalf("%+v", a.journal)
@@ -349,5 +350,118 @@ func TestTheWayBackDoesNotStopAK3sThatWasNeverRestarted(t *testing.T) { // anoth
 	}
 	if a.journal.Step != "" || a.journal.Failed.To != patch {
 		t.Errorf("%s: %+v", a.status.Reason, a.journal)
+	}
+}
+
+// installed are facts of such a server whose binary was put in its place long ago, and whose k3s still
+// is the one of before, because etcd needs it.
+func installed() facts {
+	f := swapping()
+	f.journal.Step, f.journal.Began, f.evidence.disk, f.evidence.staged, f.version.OnDisk = types.K3sStepChange, f.uptime-6*time.Hour, patch, "", false
+	f.process.Start = f.journal.Began - time.Hour
+	f.node(1, func(n *types.Node) { n.Ready = types.ConditionUnknown })
+	return f
+}
+
+func TestAChangeForWhichAnotherServerIsAwayWaitsAndDoesNotFail(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*facts)
+		fails  bool
+	}{
+		"etcd needs this server":               {func(*facts) {}, false},
+		"it is looked at once more":            {func(f *facts) { f.checked = nil }, false},
+		"a call is under way":                  {func(f *facts) { f.busy = true }, false},
+		"the API server is silent":             {func(f *facts) { f.known = false }, false},
+		"only kube-init knows the process":     {func(f *facts) { f.process, f.kubeInit = k3sprocess.Process{}, true }, false},
+		"and nobody knows whether k3s goes on": {func(f *facts) { f.process, f.kubeInit, f.known = k3sprocess.Process{}, true, false }, true},
+		"it has not the drain lock any more":   {func(f *facts) { f.checked.lock.Holder = "" }, true},
+		"k3s was restarted":                    {func(f *facts) { f.journal.Restarted = true }, true},
+		"k3s is a new one":                     {func(f *facts) { f.process.Start = f.journal.Began + time.Minute }, true},
+		"the disk has the former one":          {func(f *facts) { f.evidence.disk = "v1.34.3+k3s1" }, true},
+	} {
+		f := installed()
+		row.change(&f)
+		a := decide(f)
+		if fails := a.journal.Failed.To != "" || a.journal.Step != types.K3sStepChange; fails != row.fails || !fails && a.status.Phase != types.LifecycleChanges || a.call == restart {
+			t.Errorf("%s: call %d, %s, %+v", name, a.call, a.status.Reason, a.journal)
+		}
+	}
+	f := installed()
+	if a := decide(f); !strings.Contains(a.status.Reason, "It is not restarted yet: without this node 1 of 3 etcd members would be Ready") {
+		t.Error(a.status.Reason)
+	}
+	f.node(1, func(n *types.Node) { n.Ready = types.ConditionTrue }) // it is back
+	a := decide(f)
+	if a.call != restart || a.journal.Began != f.uptime {
+		t.Fatalf("call %d, %+v", a.call, a.journal)
+	}
+	f.journal, f.uptime, f.known = a.journal, f.uptime+patchFor-1, false
+	f.process.Start = f.uptime - time.Minute
+	if a = decide(f); a.journal.Failed.To != "" {
+		t.Errorf("it is not given its time: %+v", a.journal)
+	}
+	f.uptime++
+	if a = decide(f); a.journal.Failed.To != patch {
+		t.Errorf("a k3s that does not come up: %s, %+v", a.status.Reason, a.journal)
+	}
+}
+
+func TestAnEtcdThatRunsWithoutTheOthersIsNoFailureOfTheVersion(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*facts)
+		fails  bool
+	}{
+		"without the others":           {func(*facts) {}, false},
+		"it has a leader":              {func(f *facts) { f.found.Etcd.HasLeader = true }, true},
+		"it is connected with enough":  {func(f *facts) { f.found.Etcd.Connected = 1 }, true},
+		"it does not answer":           {func(f *facts) { f.found.EtcdErr = errors.New("refused") }, true},
+		"it was looked at before":      {func(f *facts) { f.evidence.at = f.process.Start }, true},
+		"nothing was looked at":        {func(f *facts) { f.evidence.at = 0 }, true},
+		"this server has none":         {func(f *facts) { f.found.HasEtcd = false }, true},
+		"it is the only member":        {func(f *facts) { f.found.Etcd.Members = 1 }, true},
+		"the kubelet reports the next": {func(f *facts) { f.known = true }, true},
+	} {
+		f := installed()
+		f.known, f.journal.Restarted, f.process.Start = false, true, f.journal.Began+time.Minute
+		f.found.HasEtcd, f.found.Etcd = true, k3setcd.Health{Version: "3.6.4", Members: 3}
+		row.change(&f)
+		a := decide(f)
+		if fails := a.journal.Failed.To != ""; fails != row.fails || !fails && (a.status.Phase != types.LifecycleStuck || !strings.Contains(a.status.Reason, "connected with 0 of 2 other members")) {
+			t.Errorf("%s: %s: %s", name, a.status.Phase, a.status.Reason)
+		}
+		f.rollback = types.K3sRollbackRequest{Version: patch, RequestedAt: f.now}
+		if a = decide(f); a.journal.Step != types.K3sStepReturn {
+			t.Errorf("%s, and an operator takes it back: %s", name, a.status.Reason)
+		}
+	}
+}
+
+func TestWhereNoBinaryIsSeenK3sIsRestartedOnceForAStep(t *testing.T) { // as on zfs, and its supervisor does not help
+	for name, supervised := range map[string]bool{"the shell script": false, "kube-init": true} {
+		f := ready()
+		f.journal = types.KubeLifecycleJournal{Step: types.K3sStepChange, From: old, To: patch, Kind: types.K3sPatch, BootID: "boot", Began: f.uptime}
+		f.version.OnDisk, f.kubeInit, f.evidence.at = false, supervised, f.uptime
+		f.lock.Holder = "n1"
+		f.process = k3sprocess.Process{PID: 7, Start: time.Hour}
+		steps := map[types.K3sStep]int{}
+		for range 6 * 24 * 60 { // a day
+			f.uptime += 10 * time.Second
+			f.checked = &checked{at: f.uptime, nodes: f.nodes, lock: types.DrainLock{Holder: "n1", Task: types.TaskK3sChange, BootID: "boot"}}
+			f.evidence.at = f.uptime
+			a := decide(f)
+			if a.stamp != nil {
+				f.node(0, func(n *types.Node) { n.K3s = a.stamp })
+			}
+			if a.call == restart {
+				steps[a.journal.Step]++
+				f.process.Start, f.restarted = f.uptime, f.uptime // and it is the former version again
+			}
+			if f.journal = a.journal; f.journal.Step == "" {
+				break
+			}
+		}
+		if steps[types.K3sStepChange] != 1 || steps[types.K3sStepReturn] > 1 {
+			t.Errorf("%s: restarted %v, %+v", name, steps, f.journal)
+		}
 	}
 }
