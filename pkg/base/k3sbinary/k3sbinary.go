@@ -78,14 +78,7 @@ func (f Files) CheckSpace() error {
 	if err != nil {
 		return err
 	}
-	var s unix.Statfs_t
-	if err := unix.Statfs(filepath.Join(base, "k3s/bin"), &s); err != nil {
-		return fmt.Errorf("ask for the free space for k3s: %w", err)
-	}
-	if free := s.Bavail * uint64(s.Bsize); free < f.Need {
-		return fmt.Errorf("%d MiB are free for k3s, it needs %d MiB", free>>20, f.Need>>20)
-	}
-	return nil
+	return safefile.CheckSpace(filepath.Join(base, "k3s/bin"), f.Need)
 }
 
 var saysVersion = regexp.MustCompile(`^k3s version (\S+)`)

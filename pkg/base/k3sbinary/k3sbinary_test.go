@@ -211,6 +211,40 @@ func TestWhatAKilledRunLeftIsRemoved(t *testing.T) {
 	}
 }
 
+// stagesFirst stages another binary before it is read.
+type stagesFirst struct {
+	io.Reader
+	stage func()
+}
+
+func (r *stagesFirst) Read(p []byte) (int, error) {
+	if r.stage != nil {
+		r.stage()
+		r.stage = nil
+	}
+	return r.Reader.Read(p)
+}
+
+func TestOneIsStagedAtATime(t *testing.T) {
+	f, dir := newFiles(t)
+	text, later := script(next), script("v1.35.1+k3s1")
+	write(t, filepath.Join(dir, oldPart), "of an Install that is at work")
+	first := &stagesFirst{strings.NewReader(text), func() {
+		if _, err := f.Stage(t.Context(), strings.NewReader(later), "v1.35.1+k3s1", sumOf(later)); err == nil || !strings.Contains(err.Error(), "another k3s is being staged") {
+			t.Errorf("the second one: %v", err)
+		}
+	}}
+	if s, err := f.Stage(t.Context(), first, next, sumOf(text)); err != nil || s.Version != next {
+		t.Errorf("the first one: %+v, %v", s, err)
+	}
+	if got := entries(t, dir); got != oldPart+" .k3s-"+next+" k3s" {
+		t.Errorf("the directory has %s", got)
+	}
+	if s, err := f.Stage(t.Context(), strings.NewReader(later), "v1.35.1+k3s1", sumOf(later)); err != nil || s.Version != "v1.35.1+k3s1" {
+		t.Errorf("afterwards: %+v, %v", s, err)
+	}
+}
+
 func TestOnlyWhatRootAloneCouldWriteIsStaged(t *testing.T) {
 	f, dir := newFiles(t)
 	if s, err := f.Staged(); err != nil || s != (Staged{}) {

@@ -11,14 +11,17 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
 const (
-	stagedPrefix = ".k3s-"     // and the version
-	partPrefix   = ".k3s-part" // what is not verified yet
-	mostNames    = 1000        // entries of the directory that are looked at
+	stagedPrefix = ".k3s-"             // and the version
+	partPrefix   = ".k3s-part"         // what is not verified yet
+	oldPart      = partPrefix + "-old" // Install's, which may be at work
+	mostNames    = 1000                // entries of the directory that are looked at
 )
 
 // Staged is a verified binary that waits beside the one in use.
@@ -56,10 +59,18 @@ func (f Files) stage(ctx context.Context, from io.Reader, version, sum string) (
 	}
 	base, err := f.Base()
 	dir := filepath.Join(base, "k3s/bin")
-	if err = errors.Join(err, removeAll(dir, partPrefix, "")); err != nil { // of a run that was killed
+	lock, err2 := os.Open(dir)
+	if err = errors.Join(err, err2); err != nil {
 		return err
 	}
-	part, err := os.CreateTemp(dir, partPrefix+"-*") // a name of its own: another command may stage at this moment
+	defer lock.Close()
+	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return errors.New("another k3s is being staged at this moment")
+	}
+	if err = removeAll(dir, partPrefix, oldPart); err != nil { // of a run that was killed
+		return err
+	}
+	part, err := os.CreateTemp(dir, partPrefix+"-*")
 	if err != nil {
 		return err
 	}

@@ -31,9 +31,9 @@ func (f Files) Install(ctx context.Context, version, sum string) error {
 		err = s.checkSum(ctx, sum)
 	}
 	bin := filepath.Dir(s.Path)
-	part := filepath.Join(bin, partPrefix+"-old")
+	part := filepath.Join(bin, oldPart)
 	if err == nil {
-		err = removeAll(bin, filepath.Base(part), "")
+		err = removeAll(bin, oldPart, "")
 	}
 	for _, step := range []func() error{
 		func() error { return os.Link(filepath.Join(bin, "k3s"), part) },

@@ -38,6 +38,7 @@ const (
 	maxAnswer     = 64 << 10        // bytes
 	maxSnapshots  = 1000            // files that are looked at
 	maxSnapshot   = 16 << 30        // bytes; etcd advises against more than 8 GiB
+	spare         = 256 << 20       // bytes that stay free beside a copy: etcd and the device need some
 	databasePages = 512             // the size of a database is a multiple of it
 )
 
@@ -116,6 +117,9 @@ func verify(ctx context.Context, path string) error {
 func (s Snapshots) Save(ctx context.Context) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, saveFor)
 	defer cancel()
+	if err := safefile.CheckSpace(s.Server, spare, filepath.Join(s.Server, "db/etcd/member/snap/db")); err != nil {
+		return Snapshot{}, fmt.Errorf("take a snapshot of etcd: %w", err)
+	}
 	asked := time.Now().Add(-time.Second) // a filesystem's clock may be a tick behind
 	name, err := s.save(ctx)
 	if err != nil {

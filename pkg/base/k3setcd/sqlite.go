@@ -43,7 +43,7 @@ func CopySQLite(ctx context.Context, server string, now time.Time) (dir string, 
 			dir, err = "", fmt.Errorf("copy the datastore of k3s: %w", err)
 		}
 	}()
-	if err := os.Mkdir(part, 0o700); err != nil {
+	if err := errors.Join(safefile.CheckSpace(filepath.Dir(db), spare, db, db+"-wal"), os.Mkdir(part, 0o700)); err != nil {
 		return dir, err
 	}
 	unlock, err := lockSQLite(ctx, db)

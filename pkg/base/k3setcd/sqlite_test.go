@@ -154,3 +154,19 @@ func TestWhatIsNotAnOpenDatabaseIsNotCopied(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatDoesNotFitOnTheDiskIsNotCopied(t *testing.T) {
+	single, server := newSQLite(t), newK3s(t)
+	server.write(t, "db/etcd/member/snap/db", "")
+	for _, path := range []string{filepath.Join(single.Server, "db/state.db"), filepath.Join(server.Server, "db/etcd/member/snap/db")} {
+		if err := os.Truncate(path, 8<<40); err != nil { // 8 TiB, of which nothing is on the disk
+			t.Fatal(err)
+		}
+	}
+	if dir, err := CopySQLite(t.Context(), single.Server, time.Now()); err == nil || !strings.Contains(err.Error(), "MiB are free for k3s, it needs 838") || dir != "" || single.copies(t) != "" {
+		t.Errorf("%q, %s: %v", dir, single.copies(t), err)
+	}
+	if _, err := server.Save(t.Context()); err == nil || !strings.Contains(err.Error(), "take a snapshot of etcd: ") || !strings.Contains(err.Error(), "MiB are free for k3s") || server.asked != nil {
+		t.Errorf("k3s was asked for %v: %v", server.asked, err)
+	}
+}

@@ -139,3 +139,20 @@ func Names(dir string, most int) ([]string, error) {
 	}
 	return names, err
 }
+
+// CheckSpace says why a directory has no room for so many bytes, and copies of these files.
+func CheckSpace(dir string, need uint64, copies ...string) error {
+	for _, path := range copies {
+		if info, err := os.Stat(path); err == nil {
+			need += uint64(info.Size())
+		}
+	}
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return fmt.Errorf("ask for the free space: %w", err)
+	}
+	if free := s.Bavail * uint64(s.Bsize); free < need {
+		return fmt.Errorf("%d MiB are free for k3s, it needs %d MiB", free>>20, need>>20)
+	}
+	return nil
+}
