@@ -95,16 +95,9 @@ func (l LeafFiles) Aside(reset time.Time) error {
 	if err != nil {
 		return err
 	}
-	names, err := safefile.Names(filepath.Join(dir, kept), maxFiles)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	to := keptOf(dir, reset)
-	for _, name := range names {
-		if name == filepath.Base(to) {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(dir, kept, name)); err != nil {
+	if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+		if err := os.RemoveAll(filepath.Join(dir, kept)); err != nil {
 			return err
 		}
 	}
