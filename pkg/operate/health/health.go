@@ -37,6 +37,7 @@ const (
 	anchorVersion  = "The version of k3s"
 	anchorObject   = "The cluster as one object"
 	anchorOutside  = "Certificates and outside changes"
+	anchorCA       = "Rotating the CA"
 	anchorFiles    = "Files that cannot be read, full disks"
 )
 
@@ -100,6 +101,7 @@ func rules() []rule {
 		{"AppWaits", anchorApps, findAppWaits},
 		{"AppRestarts", anchorApps, findAppRestarts},
 	}, conditionRules(), []rule{
+		{"AuthorityEnds", anchorCA, findAuthority},
 		{"K3sChange", anchorVersion, findK3sChange},
 		{"KubeContainer", anchorObject, findKubeContainer},
 		{"K3sOverride", anchorOverride, findK3sOverride},

@@ -163,6 +163,24 @@ func findK3sOverride(o seen, tell func(types.Finding)) {
 	}
 }
 
+// findAuthority finds the authority of k3s that ends first, two years before: its rotation takes planning.
+func findAuthority(o seen, tell func(types.Finding)) {
+	first := types.NodeCertificate{NotAfter: o.ReadAt.Add(types.AuthorityDueWithin + 1)}
+	for _, c := range o.Conditions.Certificates {
+		if (c.Name == "CA" || c.Name == "k3s-CA") && c.NotAfter.Before(first.NotAfter) {
+			first = c
+		}
+	}
+	if first.Name == "" || !o.fresh() {
+		return
+	}
+	f := warn(renewCA, "An authority of k3s expires on %s, and k3s never renews it", first.NotAfter.Format(time.DateOnly))
+	if types.AuthorityState(first.NotAfter.Sub(o.ReadAt)) == types.CertUrgent {
+		f.Severity = types.SeverityBad
+	}
+	tell(f.Of(first.Name, time.Time{}))
+}
+
 // findK3sChange finds a change of k3s that does not go on by itself. That one waits, or is
 // refused, is a condition.
 func findK3sChange(o seen, tell func(types.Finding)) {

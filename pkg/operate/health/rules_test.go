@@ -42,6 +42,13 @@ func TestProblems(t *testing.T) {
 			o.Conditions.List = []types.NodeStateCondition{{Type: of, Status: status, Since: ago(time.Hour), Message: "M.", ExpiresAt: expires}}
 		}
 	}
+	authority := func(ca, k3sCA time.Duration) func(*overview.Overview) {
+		return func(o *overview.Overview) {
+			for name, left := range map[string]time.Duration{"client": time.Hour, "CA": ca, "k3s-CA": k3sCA} {
+				o.Conditions.Certificates = append(o.Conditions.Certificates, types.NodeCertificate{Name: name, NotAfter: o.ReadAt.Add(left)})
+			}
+		}
+	}
 	repair := func(phase types.RepairPhase, for_ time.Duration, reason string) func(*overview.Overview) {
 		return func(o *overview.Overview) {
 			a := &o.Apps.List[0]
@@ -190,6 +197,13 @@ func TestProblems(t *testing.T) {
 		{"the cluster is out of view", func(o *overview.Overview) { o.Apps.List[0].State = "APIUnreachable" }, nil},
 		{"a certificate ends soon", condition(types.StateClientCertificate, types.ConditionFalse, ago(-24*time.Hour)), []string{"warn CertificateEnds ClientCertificateValid"}},
 		{"a certificate has ended", condition(types.StateCACertificate, types.ConditionFalse, ago(time.Hour)), []string{"bad CertificateEnds CACertificateValid"}},
+		{"an authority ends in less than two years", authority(8*365*24*time.Hour, 2*365*24*time.Hour), []string{"warn AuthorityEnds k3s-CA"}},
+		{"an authority ends in half a year", authority(180*24*time.Hour, 8*365*24*time.Hour), []string{"bad AuthorityEnds CA"}},
+		{"an authority ends in more than two years", authority(2*365*24*time.Hour+time.Second, 8*365*24*time.Hour), nil},
+		{"an authority ends, says an agent that is dead", func(o *overview.Overview) {
+			authority(time.Hour, time.Hour)(o)
+			o.Agent.Runs = false
+		}, []string{"bad AgentDead"}},
 		{"the clock is off", condition(types.StateClock, types.ConditionFalse, time.Time{}), []string{"bad ClockOff ClockInStep"}},
 		{"another version", condition(types.StateVersion, types.ConditionFalse, time.Time{}), []string{"warn VersionUnexpected VersionAsExpected"}},
 		{"other labels", condition(types.StateLabels, types.ConditionFalse, time.Time{}), []string{"warn LabelsChanged LabelsAsExpected"}},
