@@ -27,11 +27,13 @@ var denied = []listed{
 	{"disable", "coredns", "applications, KubeVirt and Longhorn need the DNS of the cluster"},
 	{"container-runtime-endpoint image-service-endpoint docker rootless", "", containers},
 	{"embedded-registry", "", "k3s does not start with it, since " + containers},
-	{"data-dir d write-kubeconfig o", "", paths},
+	{"data-dir d write-kubeconfig o etcd-snapshot-dir config c", "", paths},
+	{"vpn-auth*", "", addresses},
+	{"protect-kernel-defaults", "", "k3s does not start with it where the kernel has EVE's settings"},
 
-	{"kubelet-arg", "hostname-override", byName},
+	{"kubelet-arg", "hostname-override register-node node-labels", byName},
 	{"kubelet-arg", "node-ip", addresses},
-	{"kubelet-arg", "root-dir cert-dir kubeconfig bootstrap-kubeconfig", paths},
+	{"kubelet-arg", "root-dir cert-dir kubeconfig bootstrap-kubeconfig config client-ca-file", paths},
 	{"kubelet-arg", "cluster-dns cluster-domain pod-cidr", networks},
 	{"kubelet-arg", "container-runtime-endpoint image-service-endpoint", containers},
 	{"kube-apiserver-arg", "etcd-servers etcd-prefix", "the data of the cluster is in the etcd of k3s"},
@@ -42,6 +44,7 @@ var denied = []listed{
 	{"kube-controller-manager-arg kube-cloud-controller-manager-arg", "cluster-cidr service-cluster-ip-range allocate-node-cidrs node-cidr-mask-size node-cidr-mask-size-ipv4 node-cidr-mask-size-ipv6", networks},
 	{"kube-proxy-arg", "cluster-cidr", networks},
 	{"kube-proxy-arg", "hostname-override", byName},
+	{"etcd-arg", "listen-metrics-urls", "zedkube asks etcd there whether it is healthy"},
 	{"etcd-arg", "data-dir wal-dir name initial-cluster initial-cluster-state initial-cluster-token initial-advertise-peer-urls listen-client-urls listen-peer-urls advertise-client-urls force-new-cluster", "k3s configures the members of etcd"},
 }
 
