@@ -85,6 +85,8 @@ func (c *Component) look() facts {
 		}
 	}
 	f.stands = c.stands
+	info, _ := c.Record.Info.Get(types.Global)
+	f.life.node = info.NodeName()
 	version, heard := c.Version.Get(types.Global)
 	f.life.wanted, f.life.running, f.life.heard = version.Wanted, version.Running, heard
 	f.life.change, _ = c.Lifecycle.Get(types.Global)

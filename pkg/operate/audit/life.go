@@ -13,6 +13,7 @@ import (
 type life struct {
 	wanted     string // setting k3s.version
 	heard      bool   // it is known
+	node       string // name of this one, "" while not known
 	running    string // version of k3s
 	change     types.KubeLifecycle
 	membership types.ClusterMembership
@@ -29,6 +30,8 @@ const (
 	ofPreconditions
 	ofMembership
 	ofComponents
+	ofRestart
+	ofRestartPreconditions
 )
 
 const (
@@ -44,6 +47,9 @@ const (
 	endLeave      = "leave cluster"
 	beginUpdate   = "begin component update"
 	endUpdate     = "update component"
+	checkRestart  = "check restart for certificates"
+	beginRestart  = "begin restart for certificates"
+	endRestart    = "restart k3s for certificates"
 )
 
 // subjects are what each of these operations is about.
@@ -52,6 +58,7 @@ var subjects = map[string]subject{
 	refuseVersion: ofVersion, beginChange: ofVersion, returnVersion: ofVersion, changeVersion: ofVersion,
 	beginJoin: ofMembership, endJoin: ofMembership, beginLeave: ofMembership, endLeave: ofMembership,
 	beginUpdate: ofComponents, endUpdate: ofComponents,
+	checkRestart: ofRestartPreconditions, beginRestart: ofRestart, endRestart: ofRestart,
 }
 
 // standing is the last line about a subject, and the first of those like it.
@@ -64,19 +71,22 @@ type standing struct {
 // next one is; 0 for none.
 func newLines(f facts) (lines []types.Operation, again time.Duration) {
 	l, last := f.life, func(s subject) types.Operation { return f.stands[s].is }
-	for _, o := range []types.Operation{l.wants(last(ofWanted)), l.checks(), l.changes(last(ofVersion)), l.belongs(last(ofMembership)), l.updates()} {
-		if o.Op == "" {
+	for _, o := range []types.Operation{l.wants(last(ofWanted)), l.checks(), l.changes(last(ofVersion)), l.checksRestart(), l.restarts(last(ofRestart)), l.belongs(last(ofMembership)), l.updates()} {
+		if o.Op == "" || o.Target == "node/" { // the node's name is not known yet
 			continue
 		}
 		o.Target, o.Why = text(o.Target, targetText), text(o.Why, whyText) // as they will be read
 		last := f.stands[subjects[o.Op]]
-		why := o.Op == checkChange || o.Op == endUpdate || o.Op == beginUpdate // the others' reasons vary
+		checks := o.Op == checkChange || o.Op == checkRestart
+		why := checks || o.Op == endUpdate || o.Op == beginUpdate // the others' reasons vary
 		if is := last.is; is.Op == o.Op && is.Target == o.Target && is.Outcome == o.Outcome && (!why || is.Why == o.Why) {
 			continue
 		}
-		if last.is.Target == o.Target && o.Op == checkChange { // preconditions may come and go for days
+		if last.is.Target == o.Target && checks { // preconditions may come and go for days
 			if rest := nextCount(last.first, last.is.At).Sub(f.now); rest > 0 && rest <= countAtMost {
-				again = rest
+				if again == 0 || rest < again {
+					again = rest
+				}
 				continue
 			}
 		}
@@ -101,14 +111,24 @@ func (l life) wants(last types.Operation) types.Operation {
 // checks is which preconditions of a change hold it up.
 func (l life) checks() types.Operation {
 	o := types.Operation{Component: "k3supdate", By: types.SettingK3sVersion, Op: checkChange, Target: "version/" + l.change.To, Outcome: types.OperationOK}
+	return checked(o, l.change.Preconditions)
+}
+
+// checksRestart is which preconditions of a restart for certificates hold it up.
+func (l life) checksRestart() types.Operation {
+	return checked(l.restart(checkRestart), l.change.Restart.Preconditions)
+}
+
+// checked is o with what is missing of these; none where there are none.
+func checked(o types.Operation, preconditions []types.KubeLifecyclePrecondition) types.Operation {
 	var missing, why []string
-	for _, p := range l.change.Preconditions {
+	for _, p := range preconditions {
 		if !p.Holds {
 			missing, why = append(missing, p.Name), append(why, p.Reason)
 		}
 	}
 	switch {
-	case len(l.change.Preconditions) == 0:
+	case len(preconditions) == 0:
 		return types.Operation{}
 	case len(missing) == 0:
 		o.Why = "all preconditions hold"
@@ -123,6 +143,8 @@ func (l life) changes(last types.Operation) types.Operation {
 	c := l.change
 	o := types.Operation{Component: "k3supdate", By: types.SettingK3sVersion, Op: changeVersion, Target: "version/" + c.To, Why: strings.TrimSpace(c.Reason + " " + c.Commit)}
 	switch {
+	case c.Kind == types.K3sRestart: // its own lines tell of it
+		return types.Operation{}
 	case c.Phase == types.LifecycleRefused:
 		o.Op, o.Outcome = refuseVersion, types.OperationRefused
 	case c.Phase == types.LifecycleChanges:
@@ -135,6 +157,38 @@ func (l life) changes(last types.Operation) types.Operation {
 		o.Outcome = types.OperationUnanswered
 	case c.Phase == types.LifecycleIdle && last.Target == "version/"+l.running && (last.Op == beginChange || last.Outcome == types.OperationUnanswered):
 		o.Target, o.Outcome = last.Target, types.OperationOK
+	default:
+		return types.Operation{}
+	}
+	return o
+}
+
+// restart is an operation of a restart for certificates, by the one who wishes it.
+func (l life) restart(op string) types.Operation {
+	o := types.Operation{Component: "k3supdate", By: "k3supdate", Op: op, Target: "node/" + l.node, Outcome: types.OperationOK}
+	if l.change.Restart.Wish == types.RestartAsked {
+		o.By = byOperator
+	}
+	return o
+}
+
+// restarts is what becomes of a restart for certificates, after the last line about one.
+func (l life) restarts(last types.Operation) types.Operation {
+	c := l.change
+	o := l.restart(beginRestart)
+	switch restarts := c.Kind == types.K3sRestart; {
+	case restarts && c.Phase == types.LifecycleChanges:
+		o.Why = string(c.Restart.Wish) + ": " + c.Reason
+	case restarts && c.Phase == types.LifecycleStuck:
+		o.Op, o.Outcome, o.Why = endRestart, types.OperationUnanswered, c.Reason
+	case c.Phase == types.LifecycleIdle && (last.Op == beginRestart || last.Outcome == types.OperationUnanswered):
+		o.Op, o.By, o.Target, o.Error = endRestart, last.By, last.Target, c.Restart.Failed
+		if restarts {
+			o.Why = c.Reason
+		}
+		if o.Error != "" {
+			o.Outcome = types.OperationFailed
+		}
 	default:
 		return types.Operation{}
 	}

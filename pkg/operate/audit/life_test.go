@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,6 +138,80 @@ func TestTheWholeLifeOfAClusterIsOnRecordOnce(t *testing.T) {
 	})
 }
 
+// restarts says how far a restart for certificates is.
+func (s *stage) restarts(phase types.KubeLifecyclePhase, wish types.K3sRestartWish, reason, failed string, missing ...string) {
+	l := types.KubeLifecycle{Phase: phase, Reason: "The setting k3s.version is empty.", Restart: types.K3sRestartStatus{Wish: wish, Reason: reason, Failed: failed}}
+	if phase != types.LifecycleIdle || wish == "" && reason != "" {
+		l.From, l.To, l.Kind, l.Reason = v3, v3, types.K3sRestart, reason
+	} else if wish != "" {
+		l.Restart.Preconditions = []types.KubeLifecyclePrecondition{{Name: "NotHeld", Holds: true}}
+	}
+	for _, name := range missing {
+		l.Restart.Preconditions = append(l.Restart.Preconditions, types.KubeLifecyclePrecondition{Name: name, Reason: name + " is why."})
+	}
+	_ = s.lifecycle.Publish(types.Global, l)
+}
+
+func TestRestartsForCertificatesAreOnRecordAsSuch(t *testing.T) {
+	const kept = "k3s was restarted and did not renew its certificates: certificate a is the one of before."
+	idle, runs, stuck := types.LifecycleIdle, types.LifecycleChanges, types.LifecycleStuck
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.version3s(v3, "")
+		for _, station := range []func(){
+			func() {
+				_ = s.info.Unpublish(types.Global)
+				s.restarts(idle, types.RestartDue, "it waits", "", "Clock")
+			},
+			func() { _ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "N1"}) },
+			func() { s.restarts(idle, types.RestartDue, "The drain lock is taken.", "") },
+			func() { s.restarts(runs, types.RestartDue, "k3s is restarted, to renew 9 certificates.", "") },
+			func() { s.restarts(runs, types.RestartDue, "k3s restarts: it is not Ready.", "") },
+			func() { s.restarts(idle, "", "k3s was restarted for its certificates.", "") },
+			func() { s.restarts(idle, "", "", "") },
+			func() { s.restarts(runs, types.RestartAsked, "k3s is restarted, to renew 2 certificates.", "") },
+			func() { s.restarts(stuck, types.RestartAsked, "An operator must investigate.", "") },
+			func() { s.restarts(idle, "", "", kept) }, // the agent did not run when it ended
+			func() { s.restarts(idle, types.RestartUrgent, "it waits", kept, "NotAgain") },
+		} {
+			time.Sleep(2 * time.Minute)
+			station()
+			for range 2 {
+				_ = s.Step(t.Context())
+			}
+			s.stands = nil // as after a restart
+			_ = s.Step(t.Context())
+		}
+		all := s.reads()
+		if diff := cmp.Diff([]string{
+			"check restart for certificates node/n1 refused",
+			"check restart for certificates node/n1 ok",
+			"begin restart for certificates node/n1 ok",
+			"restart k3s for certificates node/n1 ok",
+			"begin restart for certificates node/n1 ok",
+			"restart k3s for certificates node/n1 unanswered",
+			"restart k3s for certificates node/n1 failed",
+			"check restart for certificates node/n1 refused",
+		}, lines(all)); diff != "" {
+			t.Fatal(diff)
+		}
+		for i, want := range []string{
+			"k3supdate: missing: Clock Clock is why.",
+			"k3supdate: all preconditions hold ",
+			"k3supdate: Due: k3s is restarted, to renew 9 certificates. ",
+			"k3supdate: k3s was restarted for its certificates. ",
+			"OPERATOR: Asked: k3s is restarted, to renew 2 certificates. ",
+			"OPERATOR: An operator must investigate. ",
+			"OPERATOR:  " + kept,
+			"k3supdate: missing: NotAgain NotAgain is why.",
+		} {
+			if got := all[i].By + ": " + all[i].Why + " " + all[i].Error; got != want {
+				t.Errorf("line %d says %q, want %q", i, got, want)
+			}
+		}
+	})
+}
+
 func TestAPreconditionThatComesAndGoesDoesNotFillTheTrail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -173,6 +248,36 @@ func TestAPreconditionThatChangedIsOnRecordWithinAMinute(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if diff := cmp.Diff([]string{"check k3s change version/" + v1 + " refused", "check k3s change version/" + v1 + " ok"}, lines(s.reads())); diff != "" {
 			t.Error(diff)
+		}
+		end()
+		synctest.Wait()
+	})
+}
+
+// While the lines of a restart come rarely, those of a change do not.
+func TestPreconditionsOfAChangeDoNotWaitForThoseOfARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		both := func(change, restart string) {
+			s.restarts(types.LifecycleIdle, types.RestartDue, "it waits", "", restart)
+			if l, _ := s.lifecycle.Get(types.Global); change != "" {
+				l.To, l.Preconditions = v1, []types.KubeLifecyclePrecondition{{Name: change}}
+				_ = s.lifecycle.Publish(types.Global, l)
+			}
+		}
+		ctx, end := context.WithCancel(t.Context())
+		go s.Component.Run(ctx)
+		for i := range 200 {
+			both("", []string{"Clock", "Turn"}[i%2])
+			time.Sleep(time.Minute)
+		}
+		both("NodesReady", "Turn")
+		time.Sleep(10 * time.Second)
+		both("Lock", "Lock")
+		time.Sleep(2 * time.Minute)
+		all := s.reads()
+		if !slices.ContainsFunc(all, func(o types.Operation) bool { return o.Op == checkChange && o.Why == "missing: Lock" }) {
+			t.Errorf("%q", lines(all))
 		}
 		end()
 		synctest.Wait()

@@ -198,9 +198,10 @@ var (
 	outcomes     = []types.OperationOutcome{types.OperationOK, types.OperationRefused, types.OperationFailed, types.OperationUnanswered}
 	// operationVerbs are the first words of what is audited.
 	operationVerbs = []string{
-		"annotate", "ask", "begin", "bind", "cancel", "cordon", "create", "delete", "disable", "drain", "enable", "ensure", "evict", "fence", "force", "force-delete",
-		"forget", "free", "issue", "join", "keep", "label", "leave", "detach", "note", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart", "revoke",
-		"scale", "set", "stamp", "taint", "take", "uncordon", "unfence", "unkeep", "unlock", "untaint", "update", "withdraw", "witness", "write",
+		"annotate", "ask", "begin", "bind", "cancel", "change", "check", "consent", "cordon", "create", "delete", "disable", "drain", "enable", "end", "ensure", "evict", "fence", "force", "force-delete",
+		"forget", "free", "hold", "install", "issue", "join", "keep", "label", "leave", "detach", "note", "patch", "refuse", "remove", "release", "renew", "repair", "request", "reserve",
+		"restart", "restore", "return", "revoke", "scale", "set", "stage", "stamp", "taint", "take", "test", "uncordon", "undo", "unfence", "unkeep", "unlock", "untaint", "update", "want",
+		"withdraw", "witness", "write",
 	}
 )
 
