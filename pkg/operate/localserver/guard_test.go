@@ -202,6 +202,9 @@ func TestOnlyOverTheSocketAnythingIsChanged(t *testing.T) {
 		if got != test.want || allow != test.allow {
 			t.Errorf("%s %s %q: %d, allow %q: %s", test.method, test.path, test.body, got, allow, answer)
 		}
+		if says := strings.Contains(answer, "a GET must have no effect, and here a thing is made"); says != (test.method+test.path == "GET/made") {
+			t.Errorf("%s %s: %q", test.method, test.path, answer)
+		}
 		if want := test.method + " " + test.body + " <nil>"; got == 200 && answer != want {
 			t.Errorf("%s %s: %q", test.method, test.path, answer)
 		}

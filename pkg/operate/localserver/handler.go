@@ -192,7 +192,11 @@ func (r Route) allows(method string) *refusal {
 		return nil
 	}
 	allowed := strings.Join(r.methods(), ", ")
-	return &refusal{code: http.StatusMethodNotAllowed, why: "this path answers " + allowed, allow: allowed}
+	why := "this path answers " + allowed
+	if r.Effect != "" && method == http.MethodGet {
+		why += ": a GET must have no effect, and here " + r.Effect
+	}
+	return &refusal{code: http.StatusMethodNotAllowed, why: why, allow: allowed}
 }
 
 // answers reports whether a path of this access is answered at a place.

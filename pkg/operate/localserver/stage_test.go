@@ -71,7 +71,7 @@ func component(t *testing.T) *Component {
 			"/metrics": {Handler: says("numbers"), Access: Always, Apart: true}, "/": {Handler: says("page"), Access: WithPage},
 			"/api/events": {Handler: ticks{}, Access: WithPage, Stream: true}, "/api/logs": {Handler: says("logs"), Access: WithToken},
 			"/debug/pprof/": {Handler: says("profile")}, "/requests/": {Handler: echoes{}, Methods: []string{http.MethodPut, http.MethodDelete}},
-			"/made": {Handler: echoes{}, Methods: []string{http.MethodPost}},
+			"/made": {Handler: echoes{}, Methods: []string{http.MethodPost}, Effect: "a thing is made"},
 		},
 	}
 }
