@@ -80,7 +80,7 @@ type ClusterObjectStatus struct {
 	KubernetesVersion string             `json:"kubernetesVersion,omitempty"` // of the API server, as last seen
 	Components        ClusterComponents  `json:"components"`
 	Conditions        []ClusterCondition `json:"conditions"`
-	AtStake           *ClusterAtStake    `json:"atStake,omitempty"` // while this node leaves
+	AtStake           *ClusterAtStake    `json:"atStake,omitempty"` // while this node leaves, or looks whether it may without the cluster
 }
 
 // ClusterComponents are versions, as last seen; "" for unknown.

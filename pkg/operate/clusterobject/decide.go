@@ -75,7 +75,7 @@ func decide(f facts) types.ClusterObject {
 	s.Conditions = judged(f)
 	s.AtStake = nil
 	phase, why := phaseOf(f, *s)
-	if phase == types.ClusterLeaving {
+	if phase == types.ClusterLeaving || f.without.State == types.WithoutLooking {
 		s.AtStake = atStake(f)
 	}
 	if s.Phase != phase || s.Since.IsZero() {
@@ -119,7 +119,7 @@ func phaseOf(f facts, s types.ClusterObjectStatus) (types.ClusterPhase, string) 
 	failed := container.Reason == reasonError
 	never := s.KubernetesVersion == "" && s.Components.Kubelet == "" // has a cluster been seen here
 	starts := container.Type != "" && container.Status != types.ConditionTrue && !f.kubeInit.AllComponentsInitialized
-	was := []types.ClusterPhase{types.ClusterProvisioned, types.ClusterUpgrading, types.ClusterDegraded} // then it is no installation, but a boot
+	was := []types.ClusterPhase{types.ClusterProvisioned, types.ClusterUpgrading, types.ClusterDisabled, types.ClusterDegraded} // then it is no installation, but a boot
 	switch m := f.kubeInit.Membership; {
 	case f.membership.State == types.MembershipLeaving:
 		return types.ClusterLeaving, because("This node is leaving its cluster", f.membership.Reason)
@@ -163,6 +163,18 @@ func upgrading(f facts) string {
 	case f.updating() && !f.silent(): // components are updated through the API server
 		return updateMessage(f)
 	}
+	if !f.listed() {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
+		switch n := f.nodes[name]; {
+		case name == f.own.Name, !n.ChangesK3s():
+		case n.K3s.Step == types.K3sStepReturn:
+			return sentence("Node " + name + " returns from k3s " + n.K3s.To)
+		case n.K3s.To != n.KubeletVersion: // a restart leaves it as it is
+			return sentence("Node " + name + " changes k3s from " + n.KubeletVersion + " to " + n.K3s.To)
+		}
+	}
 	return ""
 }
 
@@ -202,12 +214,17 @@ func firstNotTrue(s types.ClusterObjectStatus, all ...types.ClusterConditionType
 // node remembers where it has not looked yet.
 func atStake(f facts) *types.ClusterAtStake {
 	m := f.membership
-	a := &types.ClusterAtStake{ByOperator: m.ByOperator, Volumes: []types.ClusterVolume{}, WithoutCluster: sentence(f.without.Reason)}
+	alone := m.Without != nil || f.without.State == types.WithoutLooking // it leaves without the cluster
+	a := &types.ClusterAtStake{ByOperator: m.ByOperator || alone, EndsCluster: alone, Volumes: []types.ClusterVolume{}, WithoutCluster: sentence(f.without.Reason)}
 	if f.progress.Phase != "" {
 		a.Drain = string(f.progress.Phase) + ": " + sentence(f.progress.Reason)
 	}
-	if m.Consent != nil {
-		a.ConsentGiven, a.EndsCluster = m.Consent.Given, m.Consent.Ends
+	consent := m.Consent
+	if m.Without != nil {
+		consent = cmp.Or(consent, m.Without.Consent)
+	}
+	if consent != nil {
+		a.ConsentGiven, a.EndsCluster = consent.Given, alone || consent.Ends
 	}
 	if a.Applications = len(f.apps); f.published.Status.AtStake != nil && !f.listed() {
 		a.Applications = f.published.Status.AtStake.Applications

@@ -107,6 +107,25 @@ func lifecycle(p types.KubeLifecyclePhase) func(*facts) {
 	}
 }
 
+// changes is what the stamp of a node says.
+func changes(name string, step types.K3sStep, to string) func(*facts) {
+	return func(f *facts) {
+		n := f.nodes[name]
+		n.Agent, n.K3s = &types.AgentStamp{}, &types.K3sStamp{Step: step, To: to}
+		f.nodes[name] = n
+	}
+}
+
+func foreign(name string) func(*facts) {
+	return func(f *facts) {
+		n := f.nodes[name]
+		n.StampStale = true
+		f.nodes[name] = n
+	}
+}
+
+func restarts(f *facts) { f.lifecycle.Kind = types.K3sRestart }
+
 func differs(f *facts) {
 	f.k3s = types.K3sVersionStatus{Version: "v1.34.4+k3s1", Running: "v1.34.2+k3s1"}
 }
@@ -161,11 +180,19 @@ func TestThePhaseAndWhy(t *testing.T) {
 		"k3s changes":                        {joinedServer(lifecycle(types.LifecycleChanges)), types.ClusterUpgrading, "from v1.34.2+k3s1 to v1.34.4+k3s1"},
 		"k3s changes and is down for it":     {joinedServer(silent, published(joinedServer()), lifecycle(types.LifecycleChanges)), types.ClusterUpgrading, "to v1.34.4+k3s1"},
 		"k3s returns to its version":         {joinedServer(lifecycle(types.LifecycleReturns)), types.ClusterUpgrading, "to v1.34.4+k3s1"},
+		"another node changes k3s":           {joinedServer(down("n1"), changes("n1", types.K3sStepChange, "v1.35.4+k3s1")), types.ClusterUpgrading, "Node n1 changes k3s from v1.34.2+k3s1 to v1.35.4+k3s1."},
+		"another node returns":               {joinedServer(changes("n1", types.K3sStepReturn, "v1.34.2+k3s1")), types.ClusterUpgrading, "Node n1 returns from k3s v1.34.2+k3s1."},
+		"another node restarts k3s":          {joinedServer(down("n1"), changes("n1", types.K3sStepChange, "v1.34.2+k3s1")), types.ClusterDegraded, "not Ready: n1."},
+		"a node that changed and is gone":    {joinedServer(down("n1"), changes("n1", types.K3sStepChange, "v1.35.4+k3s1"), foreign("n1")), types.ClusterDegraded, "not Ready: n1."},
+		"a change elsewhere, as last heard":  {joinedServer(published(joinedServer()), changes("n1", types.K3sStepChange, "v1.35.4+k3s1"), silent), types.ClusterDegraded, "connection refused"},
+		"this node restarts k3s then":        {joinedServer(published(joinedServer()), changes("n1", types.K3sStepChange, "v1.35.4+k3s1"), lifecycle(types.LifecycleChanges), restarts, silent), types.ClusterDegraded, "connection refused"},
+		"k3s is stuck on this node alone":    {joinedServer(changes("n2", types.K3sStepChange, "v1.35.4+k3s1"), lifecycle(types.LifecycleStuck)), types.ClusterDegraded, "to v1.34.4+k3s1"},
 		"k3s is stuck":                       {joinedServer(lifecycle(types.LifecycleStuck)), types.ClusterDegraded, "to v1.34.4+k3s1"},
 		"k3s is stuck and dead":              {joinedServer(silent, published(joinedServer()), lifecycle(types.LifecycleStuck)), types.ClusterDegraded, "connection refused"},
 		"a version that never comes":         {joinedServer(differs, down("n3")), types.ClusterDegraded, "1 of 3 servers are not Ready: n3."},
 		"an update while k3s is dead":        {joinedServer(silent, published(joinedServer()), update(types.KubeCompKubevirt, types.KubeCompUpdateInProgress)), types.ClusterDegraded, "connection refused"},
 		"a member after a boot":              {joinedServer(published(joinedServer(initialized)), deploying), types.ClusterDegraded, "in state DEPLOYING"},
+		"a member after a boot, disabled":    {joinedServer(published(joinedServer(initialized, workloads(types.WorkloadsDisabled))), deploying), types.ClusterDegraded, "in state DEPLOYING"},
 		"a single node after a boot":         {single(published(single(initialized)), deploying), types.ClusterDegraded, "in state DEPLOYING"},
 		"an installation goes on":            {single(published(single(deploying)), deploying), types.ClusterProvisioning, "in state DEPLOYING"},
 		"an installation, agent restarted":   {single(unheard, published(single(deploying))), types.ClusterProvisioning, "in state DEPLOYING"},
@@ -355,6 +382,11 @@ func TestALeaveSaysWhatIsAtStake(t *testing.T) {
 	remembered := func(f *facts) {
 		f.peers = types.ClusterPeers{Cluster: clusterID, Volumes: volumes, VolumesAt: noon.Add(-time.Hour)}
 	}
+	without := func(s types.WithoutClusterState) func(*facts) {
+		return func(f *facts) {
+			f.asked, f.without = true, types.WithoutCluster{State: s, Reason: "nothing answers"}
+		}
+	}
 	for name, row := range map[string]struct {
 		f    facts
 		want *types.ClusterAtStake
@@ -372,10 +404,25 @@ func TestALeaveSaysWhatIsAtStake(t *testing.T) {
 			joinedServer(leaving, remembered, func(f *facts) { f.peers.Cluster = uuid.Nil }),
 			&types.ClusterAtStake{Volumes: []types.ClusterVolume{}},
 		},
-		"with a consent, without the cluster": {joinedServer(leaving, silent, func(f *facts) {
+		"with a consent": {joinedServer(leaving, func(f *facts) {
 			f.membership.Consent, f.membership.ByOperator = &types.LeaveConsent{Given: noon, Ends: true}, true
-			f.without = types.WithoutCluster{Reason: "nothing answers"}
-		}), &types.ClusterAtStake{ByOperator: true, Volumes: []types.ClusterVolume{}, EndsCluster: true, ConsentGiven: noon, WithoutCluster: "nothing answers."}},
+		}), &types.ClusterAtStake{ByOperator: true, Volumes: []types.ClusterVolume{}, EndsCluster: true, ConsentGiven: noon}},
+		"without the cluster, while it looks": {
+			joinedServer(silent, published(joinedServer()), remembered, without(types.WithoutLooking)),
+			&types.ClusterAtStake{ByOperator: true, Volumes: want, VolumesAsOf: noon.Add(-time.Hour), EndsCluster: true, WithoutCluster: "nothing answers."},
+		},
+		"without the cluster, refused": {joinedServer(silent, published(joinedServer()), remembered, without(types.WithoutRefused)), nil},
+		"without the cluster, after a restart of the agent": {
+			joinedServer(leaving, silent, func(f *facts) { f.membership.Without = &types.WithoutDecision{Cluster: clusterID, At: noon} }),
+			&types.ClusterAtStake{ByOperator: true, Volumes: []types.ClusterVolume{}, EndsCluster: true},
+		},
+		"without the cluster, in the last minute": {
+			joinedServer(leaving, silent, published(joinedServer()), remembered, without(types.WithoutProved), func(f *facts) {
+				f.membership.ByOperator = true
+				f.membership.Without = &types.WithoutDecision{Cluster: clusterID, At: noon, Dead: []string{"n1", "n3"}, Consent: &types.LeaveConsent{Given: noon, Ends: true}}
+			}),
+			&types.ClusterAtStake{ByOperator: true, Volumes: want, VolumesAsOf: noon.Add(-time.Hour), EndsCluster: true, ConsentGiven: noon, WithoutCluster: "nothing answers."},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(row.want, decide(row.f).Status.AtStake); d != "" {

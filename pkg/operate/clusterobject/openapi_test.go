@@ -109,6 +109,9 @@ func document(t *testing.T) object {
 					"500": plain("It could not be issued."), "503": plain("The API server does not answer, or another one is being issued."),
 				},
 			}},
+			"/metrics": object{"get": object{"operationId": "getMetrics", "summary": "The metrics of this node, in the text format of Prometheus.", "responses": object{
+				"200": plain("The metrics."),
+			}}},
 			OpenAPIPath: object{"get": object{"operationId": "getOpenAPI", "summary": "This document.", "responses": object{
 				"200": object{"description": "The document.", "content": content(object{"type": "object"})},
 			}}},
