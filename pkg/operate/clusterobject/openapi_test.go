@@ -58,7 +58,7 @@ func document(t *testing.T) object {
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "zedkube: the cluster as one object", "version": "v1alpha1", "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"description": "Answered on the unix socket /run/zedkube/zedkube.sock, to root alone by the kernel's word. Over TCP, with --page=on and its token, the audit alone is answered.",
+			"description": "Answered on the unix socket /run/zedkube/zedkube.sock, to root alone by the kernel's word. Over TCP, at 127.0.0.1:12347, only /metrics is answered, and with --page=on and its token the audit.",
 		},
 		"servers":  []any{object{"url": "http://zedkube", "description": "curl --unix-socket /run/zedkube/zedkube.sock"}},
 		"security": []any{object{}}, // the socket's peer credentials, which OpenAPI has no word for
