@@ -124,10 +124,11 @@ type story struct {
 	fleet *player.Fleet
 	began time.Time
 
-	answers  []string                // of the status servers, to report and explains
-	tokens   []string                // that the cluster has had
-	handed   []string                // tokens of issued kubeconfigs
-	occupied map[string]net.Listener // by address
+	answers  []string                               // of the status servers, to report and explains
+	tokens   []string                               // that the cluster has had
+	handed   []string                               // tokens of issued kubeconfigs
+	occupied map[string]net.Listener                // by address
+	withheld map[string]types.EdgeNodeClusterConfig // by node
 
 	containers map[string]*player.KubeContainer // by node
 	stops      player.Stops
@@ -152,7 +153,7 @@ func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
 	program := filepath.Join(filepath.SplitList(env.Getenv("PATH"))[0], "zedkube")
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &story{
-		ctx: ctx, began: time.Now(), occupied: map[string]net.Listener{},
+		ctx: ctx, began: time.Now(), occupied: map[string]net.Listener{}, withheld: map[string]types.EdgeNodeClusterConfig{},
 		drains: map[string][]types.NodeDrainStatus{}, heard: map[string]string{}, containers: map[string]*player.KubeContainer{},
 	}
 	fleet, err := player.NewFleet(ctx, cluster, player.FleetOptions{

@@ -97,8 +97,8 @@ func crowd(s *story, _ *testscript.TestScript, args []string) error {
 	return err
 }
 
-// config NODE changed|native|invalid|valid|deleted: what the controller says of the
-// cluster now.
+// config NODE changed|native|invalid|valid|deleted|none: what the controller says of the
+// cluster now. None is a configuration without a cluster, after a reboot as well.
 func config(s *story, _ *testscript.TestScript, args []string) error {
 	m, _, err := s.member(args[0])
 	if err != nil {
@@ -109,6 +109,12 @@ func config(s *story, _ *testscript.TestScript, args []string) error {
 		return m.Configure(types.EdgeNodeClusterConfig{Initialized: true})
 	case "deleted":
 		return m.Unconfigure()
+	case "none":
+		return m.ChangeCluster(func(c *types.EdgeNodeClusterConfig) { s.withheld[args[0]], *c = *c, types.EdgeNodeClusterConfig{} })
+	}
+	if c, ok := s.withheld[args[0]]; ok {
+		delete(s.withheld, args[0])
+		return m.ChangeCluster(func(withheld *types.EdgeNodeClusterConfig) { *withheld = c })
 	}
 	c, err := m.ClusterConfig()
 	if err != nil {

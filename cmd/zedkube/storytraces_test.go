@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -74,14 +75,18 @@ func (s *story) named(node string) (names []string, err error) {
 
 // left are the files below /persist that zedkube has written, and its topics there.
 func left(root string) (files []string, err error) {
-	for _, dir := range []string{"persist/status/zedkube", "persist/zedkube", "persist/vault", "persist/kubelog", "persist/kube-status"} {
-		err = filepath.WalkDir(filepath.Join(root, dir), func(path string, e fs.DirEntry, err error) error {
-			switch rest := strings.TrimPrefix(path, filepath.Join(root, dir)+"/"); {
-			case errors.Is(err, fs.ErrNotExist), err == nil && e.IsDir():
+	dirs := map[string]bool{ // to whether they hold topics
+		"run/zedkube": true, "run/zedkube-cli": true, "persist/status/zedkube": true,
+		"run/eve-bridge": false, "persist/zedkube": false, "persist/vault": false, "persist/kubelog": false, "persist/kube-status": false,
+	}
+	for dir, topics := range dirs {
+		err = filepath.WalkDir(filepath.Join(root, dir), func(name string, e fs.DirEntry, err error) error {
+			switch rest := strings.TrimPrefix(name, filepath.Join(root, dir)+"/"); {
+			case errors.Is(err, fs.ErrNotExist), err == nil && (e.IsDir() || e.Type() == fs.ModeSocket):
 				return nil
-			case err == nil && dir == "persist/status/zedkube":
-				topic, _, _ := strings.Cut(rest, "/")
-				files = append(files, "topic "+topic)
+			case err == nil && topics:
+				topic, _, _ := strings.Cut(rest, ".")
+				files = append(files, "topic "+path.Base(dir)+"/"+topic)
 			case err == nil:
 				files = append(files, "file /"+dir+"/"+rest)
 			}

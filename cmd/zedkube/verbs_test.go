@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/eveapi"
 	"github.com/zedkube/zedkube/test/player"
 	"github.com/zedkube/zedkube/types"
 )
@@ -29,7 +30,8 @@ func appConfig(name string) types.AppInstanceConfig {
 
 // app NAME NODE [REPLICAS]: an application, designated to a node, on devices
 // and in the cluster. Its UUID is in the script's variable of that name, its name
-// in the cluster in NAME_kube.
+// in the cluster in NAME_kube. app NAME none: it is taken away, on devices and in
+// the cluster.
 func app(s *story, ts *testscript.TestScript, args []string) error {
 	config, replicas := appConfig(args[0]), 1
 	if len(args) > 2 {
@@ -37,6 +39,15 @@ func app(s *story, ts *testscript.TestScript, args []string) error {
 		if replicas, err = strconv.Atoi(args[2]); err != nil {
 			return err
 		}
+	}
+	if args[1] == "none" {
+		for _, m := range s.fleet.Members {
+			if err := m.Send(func(d *eveapi.Document) error { d.Message.Apps = nil; return nil }); err != nil {
+				return err
+			}
+		}
+		_, err := s.fleet.Cluster.Kubectl(s.ctx, "-n", devcluster.AppNamespace, "delete", "replicasets", config.KubeName())
+		return err
 	}
 	ts.Setenv(args[0], config.UUIDandVersion.UUID.String())
 	ts.Setenv(args[0]+"_kube", config.KubeName())

@@ -255,7 +255,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Log: as("membership"), Pulse: pulses["membership"],
 			Config: clusterConfig, Status: clusterStatus, Agent: zedagent, Settings: settings, Info: info, Nodes: kube.Nodes, API: kube.API,
 			Leave: leaveRequest, Without: without, Progress: drainProgress, Journal: drainJournal,
-			Kube: kube, Operations: record, Version: p.Version, Hour: p.Hour, Uptime: device.Uptime,
+			Kube: kube, Requests: requested, Operations: record, Version: p.Version, Hour: p.Hour, Uptime: device.Uptime,
 			Membership: memberOf,
 		},
 		"peers": &peers.Component{
@@ -277,7 +277,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"witness": &witness.Component{
 			Log: as("witness"), Pulse: pulses["witness"],
-			Info: info, Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, API: kube.API, Known: known, Journal: knownJournal,
+			Info: info, Membership: memberOf, Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, API: kube.API, Known: known, Journal: knownJournal,
 			Kube: kube, Dial: (&net.Dialer{}).DialContext, Ports: []int{types.PortStatus, types.PortKubelet}, Uptime: device.Uptime,
 		},
 		"k3sconfig": &k3sconfig.Component{

@@ -48,7 +48,7 @@ func (n ClusterNode) Leave(ctx context.Context) error {
 	if err := n.Cluster.StopNode(n.Index); err != nil {
 		return err
 	}
-	if err := n.Cluster.LoseNode(ctx, n.Index); err != nil {
+	if err := n.Cluster.LoseNode(ctx, n.Index); err != nil && !apierrors.IsNotFound(err) { // one that has left has no Node
 		return err
 	}
 	n.Cluster.StopControlPlane(n.Index)

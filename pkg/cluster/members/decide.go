@@ -26,6 +26,7 @@ type facts struct {
 	uptime time.Duration // what everything is measured with
 
 	belongs    bool // to a cluster, whose configuration is known
+	left       bool // it did, and has left it
 	valid      bool // that configuration is the controller's present word
 	fetched    bool // which was reached at the last try
 	configured configured

@@ -137,6 +137,12 @@ func (c *Component) remember(p past, stale []types.Node) error {
 		}
 	}
 	c.past = p
+	if p.cluster == uuid.Nil { // of no cluster, or of one that this device has left
+		if err := c.Journal.Unpublish(types.Global); err != nil {
+			return fmt.Errorf("remove the journal of cluster members: %w", err)
+		}
+		return nil
+	}
 	if err := c.Journal.Publish(types.Global, p.journal()); err != nil {
 		return fmt.Errorf("publish the journal of cluster members: %w", err)
 	}
@@ -153,7 +159,7 @@ func (c *Component) look() facts {
 		f.running = c.running.task
 	}
 	membership, _ := c.Membership.Get(types.Global)
-	f.belongs = membership.Belongs() && membership.Config != nil
+	f.belongs, f.left = membership.Belongs() && membership.Config != nil, membership.State == types.MembershipLeft
 	f.valid = membership.State == types.MembershipMember && membership.InvalidSince.IsZero()
 	agent, _ := c.Agent.Get(types.ZedAgentKey)
 	f.fetched = agent.ConfigGetStatus == types.ConfigGetSuccess
@@ -192,7 +198,10 @@ func (c *Component) remembered(f facts) past {
 		j, _ := c.Journal.Get(types.Global)
 		c.past = restored(j, f.uptime)
 	}
-	if !f.belongs || !f.seen {
+	switch {
+	case f.left:
+		return past{uptime: f.uptime}
+	case !f.belongs, !f.seen:
 		return c.past.unseen(f)
 	}
 	return c.past.next(f)

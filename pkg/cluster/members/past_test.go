@@ -2,8 +2,11 @@ package members
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
@@ -120,4 +123,38 @@ func TestTimeWithoutStepsDoesNotCount(t *testing.T) {
 	if now := p.stale["uid-n3"].asked; asked != f.uptime-time.Hour-3*period || now != f.uptime {
 		t.Errorf("the controller has been reached since %s, and after an hour without a step since %s; it is %s", asked, now, f.uptime)
 	}
+}
+
+func TestThePastOfAClusterThatThisDeviceHasLeftIsForgotten(t *testing.T) {
+	play(t, func(s *stage) {
+		a := s.start("n1")
+		s.after(0)
+		before, _ := a.journal.Get(types.Global)
+		if before.Cluster != cluster || len(before.Named) == 0 {
+			t.Fatalf("the journal is %+v", before)
+		}
+		for _, m := range []types.Membership{"", types.MembershipNever} {
+			_ = a.membership.Publish(types.Global, types.ClusterMembership{State: m})
+			s.after(time.Hour)
+			if j, _ := a.journal.Get(types.Global); !slices.Equal(j.Named, before.Named) {
+				t.Errorf("while it is %q the journal is %+v", m, j)
+			}
+		}
+		_ = a.membership.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeft})
+		s.after(time.Minute)
+		if j, ok := a.journal.Get(types.Global); ok {
+			t.Errorf("it has left, and the journal is %+v", j)
+		}
+		a.stop()
+		s.start("n1")
+		s.after(time.Minute)
+		if j, ok := a.journal.Get(types.Global); ok {
+			t.Errorf("after a restart the journal is %+v", j)
+		}
+		a.configure(uuid.Nil, "n1", "n2")
+		s.after(time.Minute)
+		if j, _ := a.journal.Get(types.Global); j.Cluster != cluster || slices.Contains(j.Named, device("n5")) {
+			t.Errorf("as a member again it remembers %+v", j)
+		}
+	})
 }

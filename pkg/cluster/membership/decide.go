@@ -40,6 +40,7 @@ type facts struct {
 	interval    time.Duration               // between two tries
 	hour        time.Duration
 
+	requested           bool                   // there is a ClusterLeaveRequest, whatever it asks for
 	leaveRequested      bool                   // an operator asks for the leave
 	consent             *types.LeaveConsent    // in that request; nil for none
 	withdrawnByOperator bool                   // he does not any more
@@ -123,7 +124,10 @@ const (
 type action struct {
 	publish *types.ClusterMembership
 	stamp   *types.AgentStamp
-	again   time.Duration // when to look again at the latest
+
+	fulfilled bool // the request to leave has had its effect and is to have no other, in a later cluster
+
+	again time.Duration // when to look again at the latest
 }
 
 // decide says where this device stands, what to stamp, and when to look again.
@@ -133,7 +137,7 @@ func decide(f facts) action {
 	if is.State == types.MembershipLeaving {
 		is.Consent = f.consent // as long as the request stands, and no longer
 	}
-	a := action{stamp: stampFor(f, is), again: again(f)}
+	a := action{stamp: stampFor(f, is), again: again(f), fulfilled: f.requested && f.was.State == types.MembershipLeft}
 	if is.State != "" && (!f.published || !reflect.DeepEqual(is, f.was)) {
 		a.publish = &is
 	}

@@ -76,6 +76,7 @@ func (c *Component) lookAtRequest(f *facts) {
 	m := &c.mem
 	synced := c.Leave.Synced() // before Get, as above
 	r, ok := c.Leave.Get(types.Global)
+	f.requested = ok
 	if !ok || r.WithoutCluster != nil || r.Undo { // these are no wish to leave in good order
 		f.withdrawnByOperator = ok || synced
 		return

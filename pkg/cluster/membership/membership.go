@@ -6,7 +6,7 @@
 //	reads:  EdgeNodeClusterConfig, EdgeNodeClusterStatus, ZedAgentStatus, ConfigItemValueMap, EdgeNodeInfo,
 //	        ClusterLeaveRequest, WithoutCluster, NodeDrainProgress, NodeDrainJournal, nodes, the API's health
 //	writes: ClusterMembership
-//	acts:   stamps the own Node
+//	acts:   stamps the own Node; removes the ClusterLeaveRequest once the node has left
 package membership
 
 import (
@@ -32,6 +32,12 @@ type Kube interface {
 	Stamp(ctx context.Context, node string, stamp types.AgentStamp) error
 }
 
+// Requests is where commands leave what an operator asks for.
+type Requests interface {
+	// Fulfilled removes the request in a topic.
+	Fulfilled(topic string) error
+}
+
 // Component is the membership. Every exported field is required.
 type Component struct {
 	Log   logrus.FieldLogger
@@ -50,6 +56,7 @@ type Component struct {
 	Journal  pubsub.Reader[types.NodeDrainJournal]
 	Kube     Kube
 
+	Requests   Requests
 	Operations types.OperationLog
 
 	Version string               // of this agent
@@ -92,6 +99,11 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	}
 	if a.stamp != nil {
 		c.begin(ctx, f, *a.stamp)
+	}
+	if a.fulfilled {
+		if err := c.Requests.Fulfilled("ClusterLeaveRequest"); err != nil {
+			return fmt.Errorf("remove the request to leave, which has had its effect: %w", err)
+		}
 	}
 	if !f.answers || !f.busy && a.stamp == nil {
 		c.lastErr = nil // the silence is told by others, or nothing is left to stamp

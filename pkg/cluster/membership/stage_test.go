@@ -58,6 +58,7 @@ type stage struct {
 
 	membership disk
 	record     operations
+	requests   requests
 	cluster    *kubetest.Cluster
 	kube       Kube
 	logs       *logtest.Hook
@@ -96,10 +97,11 @@ func (s *stage) start() {
 	s.uptime = func() time.Duration { return time.Since(began) - time.Duration(s.asleep.Load()) }
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Status: &s.status, Agent: &s.agent, Settings: &s.settings, Info: &s.info, Nodes: &s.nodes,
-		API: &s.api, Leave: &s.leave, Without: &s.without, Operations: &s.record, Progress: &s.progress, Journal: &s.journal, Kube: s.kube,
+		API: &s.api, Leave: &s.leave, Without: &s.without, Requests: &s.requests, Operations: &s.record, Progress: &s.progress, Journal: &s.journal, Kube: s.kube,
 		Version: "1", Hour: time.Hour, Uptime: s.uptime,
 		Membership: &s.membership,
 	}
+	s.requests.of = &s.leave
 	s.asleep.Store(0)
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})

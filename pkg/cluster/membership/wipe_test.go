@@ -106,6 +106,9 @@ func (w *world) configured(valid bool) {
 	_ = w.config.Publish(types.Global, c)
 }
 
+// Fulfilled implements membership.Requests.
+func (w *world) Fulfilled(string) error { return w.request.Unpublish(types.Global) }
+
 func (w *world) wire() {
 	log, _ := logtest.NewNullLogger()
 	up := func() time.Duration { return time.Since(w.booted) }
@@ -115,7 +118,7 @@ func (w *world) wire() {
 	}
 	m := &membership.Component{
 		Log: log, Pulse: &loop.Pulse{}, Config: &w.config, Status: &w.status, Agent: &w.agent, Settings: &w.settings, Info: &w.info, Nodes: &w.nodes, API: &w.api,
-		Leave: &w.request, Without: &w.without, Progress: &w.progress, Journal: &w.journal, Kube: w.kube, Operations: types.NoOperations{},
+		Leave: &w.request, Without: &w.without, Progress: &w.progress, Journal: &w.journal, Kube: w.kube, Requests: w, Operations: types.NoOperations{},
 		Version: "1", Hour: time.Hour, Uptime: up, Membership: &w.member,
 	}
 	d := &drain.Component{

@@ -53,6 +53,7 @@ type facts struct {
 // action is everything decide may ask for.
 type action struct {
 	keep    *types.ClusterPeers
+	drop    bool // what was kept: this device has left that cluster
 	list    bool
 	without *types.WithoutCluster
 	forget  bool
@@ -72,6 +73,7 @@ func decide(f facts) action {
 // remember keeps what the cluster tells while it can.
 func remember(f facts, a *action) {
 	m := f.membership
+	a.drop = m.State == types.MembershipLeft
 	if !m.Belongs() || m.Config == nil || !f.synced || f.own.Name == "" {
 		return
 	}

@@ -139,6 +139,9 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	if a.keep != nil && !reflect.DeepEqual(*a.keep, f.kept) {
 		errs = append(errs, c.Peers.Publish(types.Global, *a.keep))
 	}
+	if a.drop {
+		errs = append(errs, c.Peers.Unpublish(types.Global))
+	}
 	switch {
 	case a.without == nil && f.was.State != "" && a.forget:
 		errs = append(errs, c.Without.Unpublish(types.Global))

@@ -288,3 +288,21 @@ func TestGatewaysAreReadFromTheKernelsTable(t *testing.T) {
 		}
 	})
 }
+
+func TestNothingIsKeptOfAClusterThatThisDeviceHasLeft(t *testing.T) {
+	play(t, func(s *stage) {
+		for _, m := range []types.Membership{"", types.MembershipNever, types.MembershipDoubtful, types.MembershipLeaving} {
+			_ = s.membership.Publish(types.Global, types.ClusterMembership{State: m})
+			s.sleep(time.Minute)
+			if kept, _ := s.peers.Get(types.Global); len(kept.Peers) != 2 {
+				t.Errorf("while it is %q it keeps %+v", m, kept)
+			}
+		}
+		s.die()
+		_ = s.membership.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeft})
+		synctest.Wait()
+		if kept, ok := s.peers.Get(types.Global); ok {
+			t.Errorf("it keeps %+v", kept)
+		}
+	})
+}

@@ -45,8 +45,8 @@ func (c *Component) used(node string) bool {
 
 // know remembers where the devices of all Nodes are, and when their kubelets last
 // renewed their Leases, for when they are deleted. What it knows of a Node that is
-// missing stays as it was.
-func (c *Component) know(nodes map[string]types.Node) error {
+// missing stays as it was; of a cluster that this device has left, nothing does.
+func (c *Component) know(nodes map[string]types.Node, left bool) error {
 	var errs []error
 	for name, n := range nodes {
 		delete(c.unused, name)
@@ -59,18 +59,20 @@ func (c *Component) know(nodes map[string]types.Node) error {
 			continue
 		}
 		delete(c.renewed.by, name) // a Node of that name that is created again begins with a Lease of its own
-		errs = append(errs, c.keep(k, 0))
 		since, counted := c.unused[name]
+		if left || counted && c.Uptime()-since >= knownFor && !c.used(name) {
+			delete(c.unused, name)
+			if err := errors.Join(c.Known.Unpublish(name), c.Journal.Unpublish(name)); err != nil {
+				errs = append(errs, fmt.Errorf("forget node %s: %w", name, err))
+			}
+			continue
+		}
+		errs = append(errs, c.keep(k, 0))
 		switch {
 		case c.used(name):
 			delete(c.unused, name)
 		case !counted:
 			c.unused[name] = c.Uptime()
-		case c.Uptime()-since >= knownFor:
-			delete(c.unused, name)
-			if err := errors.Join(c.Known.Unpublish(name), c.Journal.Unpublish(name)); err != nil {
-				errs = append(errs, fmt.Errorf("forget node %s: %w", name, err))
-			}
 		}
 	}
 	return errors.Join(errs...)

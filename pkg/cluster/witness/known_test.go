@@ -1,6 +1,8 @@
 package witness
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +89,66 @@ func TestNodesAreRememberedOnlyFromAWholeTable(t *testing.T) {
 		k, _ := s.known.Get("n4")
 		if k.LeaseRenewed, k.LeaseSeen = want.LeaseRenewed, want.LeaseSeen; k != want {
 			t.Errorf("known is %+v", k)
+		}
+	})
+}
+
+func TestTheNodesOfAClusterThatThisDeviceHasLeftAreForgottenAtOnce(t *testing.T) {
+	play(t, func(s *stage) {
+		is := func(m types.Membership) {
+			_ = s.member.Publish(types.Global, types.ClusterMembership{State: m})
+			synctest.Wait()
+		}
+		remembers := func(when string, want ...string) {
+			t.Helper()
+			for what, all := range map[string]map[string]types.KnownNode{"memory": s.known.All(), "disk": s.journal.All()} {
+				if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, want) {
+					t.Errorf("%s: in %s are %v, want %v", when, what, got, want)
+				}
+			}
+		}
+		s.sleep(time.Minute)
+		s.deleteNode()
+		for _, m := range []types.Membership{"", types.MembershipNever, types.MembershipMember, types.MembershipDoubtful, types.MembershipLeaving} {
+			is(m)
+			s.sleep(time.Hour)
+			remembers("while it is "+string(m), "n1", "n2", "n3")
+		}
+		s.apiIs(false) // and so does a node that is cut off
+		s.sleep(2 * knownFor)
+		remembers("while it is cut off", "n1", "n2", "n3")
+		s.apiIs(true)
+		_ = s.nodes.Unpublish("n1") // the last act of the leave
+		is(types.MembershipLeft)
+		remembers("when it has left")
+		s.stop()
+		s.start()
+		s.sleep(time.Hour)
+		remembers("after a restart")
+		_ = s.pods.Unpublish("eve-kube-app/a")
+		_ = s.nodes.Unpublish("n2")
+		s.change(1) // of k3s on the device alone
+		s.sleep(time.Minute)
+		remembers("on its own", "n1")
+		s.change(2)
+		is(types.MembershipMember)
+		s.sleep(time.Minute)
+		_ = s.nodes.Unpublish("n2")
+		s.sleep(time.Hour)
+		remembers("as a member again", "n1", "n2")
+	})
+}
+
+func TestANodeThatComesBackWhileItsDeviceLeavesDoesNotKeepTheOthersKnown(t *testing.T) {
+	play(t, func(s *stage) {
+		s.sleep(time.Minute)
+		_ = s.member.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeft})
+		s.sleep(time.Minute) // its kubelet has registered the Node again, before k3s stopped
+		_ = s.nodes.Unpublish("n2")
+		_ = s.nodes.Unpublish("n3")
+		s.sleep(time.Minute)
+		if len(s.known.All()) != 1 || len(s.journal.All()) != 1 {
+			t.Errorf("known are %v, on disk %v", s.known.All(), s.journal.All())
 		}
 	})
 }

@@ -45,6 +45,7 @@ func addressed(inner, outer string) func(*types.Node) {
 type stage struct {
 	*testing.T
 	info    pubsub.Table[types.EdgeNodeInfo]
+	member  pubsub.Table[types.ClusterMembership]
 	nodes   pubsub.Table[types.Node]
 	api     pubsub.Table[types.APIStatus]
 	pods    pubsub.Table[types.Pod]
@@ -91,7 +92,7 @@ func (s *stage) start() {
 	s.logs = hook
 	began := time.Now()
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Info: &s.info, Nodes: &s.nodes, API: &s.api, AppPods: &s.pods, VMIs: &s.vmis, Known: &s.known, Journal: &s.journal, Kube: s, Dial: s.dial,
+		Log: log, Pulse: &loop.Pulse{}, Info: &s.info, Membership: &s.member, Nodes: &s.nodes, API: &s.api, AppPods: &s.pods, VMIs: &s.vmis, Known: &s.known, Journal: &s.journal, Kube: s, Dial: s.dial,
 		Ports: []int{types.PortStatus, types.PortKubelet}, Uptime: func() time.Duration { return time.Hour + time.Since(began) },
 	}
 	ctx, cancel := context.WithCancel(s.Context())

@@ -3,7 +3,7 @@
 // with its device, or only have lost its way to the API server (docs/wire.md,
 // "Nodes"). So may a device whose Node someone has deleted.
 //
-//	reads:  EdgeNodeInfo, nodes, app pods, virtual machines, the API's health, node Leases every half minute
+//	reads:  EdgeNodeInfo, ClusterMembership, nodes, app pods, virtual machines, the API's health, node Leases every half minute
 //	writes: KnownNode, in memory and on disk
 //	acts:   connects to nodes that are not Ready and to a few that are; writes what
 //	        it found on the own Node
@@ -52,12 +52,13 @@ type Component struct {
 	Log   logrus.FieldLogger
 	Pulse *loop.Pulse
 
-	Info    pubsub.Reader[types.EdgeNodeInfo]
-	Nodes   pubsub.Reader[types.Node]
-	AppPods pubsub.Reader[types.Pod]
-	VMIs    pubsub.Reader[types.VMI]
-	API     pubsub.Reader[types.APIStatus]
-	Kube    Kube
+	Info       pubsub.Reader[types.EdgeNodeInfo]
+	Membership pubsub.Reader[types.ClusterMembership]
+	Nodes      pubsub.Reader[types.Node]
+	AppPods    pubsub.Reader[types.Pod]
+	VMIs       pubsub.Reader[types.VMI]
+	API        pubsub.Reader[types.APIStatus]
+	Kube       Kube
 
 	// Dial connects from this device; it ends when its context does.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
@@ -95,7 +96,7 @@ func (c *Component) Run(ctx context.Context) {
 	if err := c.load(); err != nil {
 		c.Log.WithError(err).Error("the known nodes could not be read and are forgotten")
 	}
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Nodes, c.API, &c.dials, &c.word, &c.leases)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Membership, c.Nodes, c.API, &c.dials, &c.word, &c.leases)
 }
 
 // Step looks, decides and acts once.
@@ -103,11 +104,15 @@ func (c *Component) Step(ctx context.Context) error {
 	c.collect()
 	f := c.look()
 	err := c.apply(ctx, f, decide(f))
-	if !f.seen {
-		return err
+	membership, _ := c.Membership.Get(types.Global)
+	switch left := membership.State == types.MembershipLeft; {
+	case f.seen:
+		c.askLeases(ctx)
+		return errors.Join(c.know(c.Nodes.All(), left), c.leaseErr, err)
+	case left:
+		return errors.Join(c.know(nil, left), err)
 	}
-	c.askLeases(ctx)
-	return errors.Join(c.know(c.Nodes.All()), c.leaseErr, err)
+	return err
 }
 
 // collect takes in what has become of the word on its way.

@@ -209,7 +209,8 @@ func requestsMade(f facts) []types.Operation {
 		}
 	}
 	for id, o := range f.asked {
-		if _, stands := f.asks[id]; stands || f.silent[o.Op+" "+o.By] {
+		fulfilled := o.Op == requestLeave && f.life.membership.State == types.MembershipLeft // not withdrawn
+		if _, stands := f.asks[id]; stands || fulfilled || f.silent[o.Op+" "+o.By] {
 			continue
 		}
 		if op, ok := withdrawals[o.Op]; ok {

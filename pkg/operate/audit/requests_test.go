@@ -91,3 +91,18 @@ func TestATopicThatNobodyUsesHidesNoWithdrawalOfAnother(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestARequestToLeaveThatEndsWithTheLeaveIsNotWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		_ = s.leave.Publish(types.Global, types.ClusterLeaveRequest{RequestedAt: time.Now(), Context: "moved"})
+		_ = s.Step(t.Context())
+		_ = s.membership.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeft})
+		_ = s.leave.Unpublish(types.Global)
+		_ = s.Step(t.Context())
+		_ = s.Step(t.Context())
+		if diff := cmp.Diff([]string{"request leave node/n1 ok"}, lines(s.reads())); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

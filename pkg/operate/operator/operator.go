@@ -166,6 +166,18 @@ func (h *Handler) Request(r *http.Request, topic string, value any) error {
 	return h.do(r, method, h.Topics[at], types.Global, body)
 }
 
+// Fulfilled removes the request under a topic's key "global" that has had its effect. Nobody
+// asks for that, so it is not in the audit.
+func (h *Handler) Fulfilled(topic string) error {
+	at := slices.IndexFunc(h.Topics, func(t Topic) bool { return t.name == topic })
+	if at < 0 {
+		return fmt.Errorf("remove request %s: it is not one that operators make", topic)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.Topics[at].write(h.Root, http.MethodDelete, types.Global, nil)
+}
+
 // do writes the topic, and beforehand into the audit who asks for it.
 func (h *Handler) do(r *http.Request, method string, topic Topic, key string, body []byte) error {
 	h.mu.Lock()

@@ -198,3 +198,25 @@ func TestWhatIsRenewedIsNotInTheAudit(t *testing.T) {
 		t.Errorf("%q", s.trail.said)
 	}
 }
+
+func TestARequestThatHasHadItsEffectIsRemovedAndNobodyAskedForThat(t *testing.T) {
+	s := newStage(t)
+	if code, text := s.asks(http.MethodPut, "/requests/NodeDrainRequest/global", drain); code != 204 {
+		t.Fatalf("%d %s", code, text)
+	}
+	said := len(s.trail.said)
+	for range 2 { // once it is gone, nothing is left to do
+		if err := s.Fulfilled("NodeDrainRequest"); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.lies(); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("removed: %v", err)
+		}
+	}
+	if len(s.trail.said) != said {
+		t.Errorf("the audit: %q", s.trail.said[said:])
+	}
+	if err := s.Fulfilled("EdgeNodeClusterConfig"); err == nil || !strings.Contains(err.Error(), "EdgeNodeClusterConfig") {
+		t.Errorf("of a topic that is no request: %v", err)
+	}
+}

@@ -57,6 +57,7 @@ type action struct {
 	remove, unpublish []string
 	publish           map[string]types.AppNetworkConfig
 	journal           *types.PodMarkers // nil to leave it
+	forget            bool              // it is of a cluster that this device has left
 	problems          []string
 	again             time.Duration
 }
@@ -98,6 +99,7 @@ func decide(f facts) action {
 			a.publish[key] = configs[key]
 		}
 	}
+	a.forget = f.left && !kept && !f.journaling
 	if kept && maps.Equal(markers, f.journal.Markers) {
 		a.changed = time.Time{}
 	} else if f.complete && !f.journaling && len(markers) <= types.MaxPodMarkers {

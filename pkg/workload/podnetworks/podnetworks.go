@@ -111,6 +111,9 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	if err, ok := c.journaling.Take(); ok {
 		errs = append(errs, err)
 	}
+	if a.forget {
+		errs = append(errs, c.Journal.Unpublish(types.Global))
+	}
 	if a.journal != nil { // beside the steps: the disk may be slow
 		c.journaling.Begin(ctx, period, func(context.Context) error {
 			return c.Journal.Publish(types.Global, *a.journal)

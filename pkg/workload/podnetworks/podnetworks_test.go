@@ -407,7 +407,7 @@ func TestABootInAnotherClusterMakesNoMarkersOfTheFormer(t *testing.T) {
 		s.gone("shop", "a")
 		s.silent()
 		for name, membership := range map[string]types.ClusterMembership{
-			"another cluster": member(present), "left": {State: types.MembershipLeft}, "never": {State: types.MembershipNever},
+			"another cluster": member(present), "never": {State: types.MembershipNever},
 		} {
 			if err := os.RemoveAll(s.dir); err != nil { // the boot
 				t.Fatal(err)
@@ -800,5 +800,36 @@ func TestADirectoryThatCannotBeWrittenIsAnErrorThatIsOver(t *testing.T) {
 		}
 		s.after(2 * time.Minute)
 		s.want("then", map[string]string{"shop_a": "native"})
+	})
+}
+
+func TestTheMarkersOfAClusterThatThisDeviceHasLeftAreForgotten(t *testing.T) {
+	play(t, func(s *stage) {
+		config := types.EdgeNodeClusterConfig{ClusterID: types.UUIDandVersion{UUID: uuid.New()}}
+		s.pod("shop", "a")
+		for _, state := range []types.Membership{types.MembershipMember, types.MembershipDoubtful, types.MembershipLeaving} {
+			_ = s.membership.Publish(types.Global, types.ClusterMembership{State: state, Config: &config})
+			s.start()
+			s.after(journalAfter)
+			s.silent() // it is cut off
+			s.after(time.Hour)
+			if kept, _ := s.journal.Get(types.Global); kept.Cluster != config.ClusterID.UUID || len(kept.Markers) != 1 {
+				t.Errorf("while it is %s, kept are %v", state, kept)
+			}
+			s.stop()
+			s.complete()
+		}
+		s.silent()
+		s.start()
+		_ = s.membership.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeft})
+		synctest.Wait()
+		if kept, ok := s.journal.Get(types.Global); ok {
+			t.Errorf("it has left, and kept are %v", kept)
+		}
+		s.complete() // on its own
+		s.after(journalAfter)
+		if kept, _ := s.journal.Get(types.Global); kept.Cluster != uuid.Nil || len(kept.Markers) != 1 {
+			t.Errorf("on its own, kept are %v", kept)
+		}
 	})
 }
