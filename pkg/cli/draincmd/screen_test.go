@@ -144,3 +144,35 @@ func drainLines(r drainRecord, width int, colour bool) []string {
 func planLines(f drain.Forecast, width int, colour bool) []string {
 	return terminal.Draw(width, colour, func(s *terminal.Screen) { putPlan(s, f) })
 }
+
+func TestTheStatusOfADrainForK3sLeadsToTheChangeOfK3s(t *testing.T) {
+	const line = "zedkube k3s status"
+	for name, c := range map[string]struct {
+		phase      types.DrainPhase
+		requesters []string
+		says       string
+		not        string
+	}{
+		"it waits":                   {types.PhaseGates, []string{"K3S"}, line, "zedkube drain cancel"},
+		"it runs":                    {types.PhaseEmptying, []string{"K3S"}, line, "zedkube drain cancel"},
+		"it is complete":             {types.PhaseComplete, []string{"K3S"}, line, "zedkube drain cancel"},
+		"a reboot requested it, too": {types.PhaseEmptying, []string{"DEVICEOP", "K3S"}, line, "zedkube drain cancel"},
+		"an operator did, too":       {types.PhaseEmptying, []string{"OPERATOR", "K3S"}, "zedkube drain cancel", line},
+		"it failed":                  {types.PhaseNotEmpty, []string{"K3S"}, "zedkube drain plan", line},
+		"only a reboot did":          {types.PhaseEmptying, []string{"DEVICEOP"}, "zedkube drain status --watch", line},
+	} {
+		r := emptying()
+		r.Progress.Phase, r.Progress.Requesters = c.phase, c.requesters
+		r.Advice = adviseFor(r, device.Options{}.Paths())
+		text := strings.Join(drainLines(r, 300, false), "\n")
+		if !strings.Contains(text, c.says) || strings.Contains(text, c.not) {
+			t.Errorf("%s: the status does not say %q, or says %q\n%s", name, c.says, c.not, text)
+		}
+		if c.says == line && !strings.Contains(text, "before it begins, zedkube k3s hold ends the drain") {
+			t.Errorf("%s: the status does not say how to end the drain\n%s", name, text)
+		}
+		if !strings.Contains(text, strings.Join(c.requesters, ", ")) {
+			t.Errorf("%s: it does not say who requested it\n%s", name, text)
+		}
+	}
+}
