@@ -62,7 +62,7 @@ func (f leaveFlags) do(c *cobra.Command, out io.Writer, p device.Paths) error {
 	who := consentingFrom(c.InOrStdin(), f.digest)
 	switch {
 	case f.cancel:
-		return cancelLeave(out, p)
+		return cancelLeave(c.Context(), out, p, time.Now())
 	case f.undo:
 		return undoLeave(c.Context(), out, p, time.Now())
 	case len(f.dead) > 0 && !f.without:
@@ -121,7 +121,11 @@ func effectOfRequest(p device.Paths, now time.Time) (string, error) {
 	return "Its membership is " + terminal.Clean(string(m.State)) + since + ": " + terminal.Clean(m.Reason), nil
 }
 
-func cancelLeave(out io.Writer, p device.Paths) error {
+func cancelLeave(ctx context.Context, out io.Writer, p device.Paths, now time.Time) error {
+	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
+	if err == nil && m.Without != nil && m.State == types.MembershipLeaving { // which outlasts its request
+		return undoLeave(ctx, out, p, now)
+	}
 	removed, err := device.Withdraw[types.ClusterLeaveRequest](p, "ClusterLeaveRequest")
 	if err != nil {
 		return err

@@ -112,6 +112,10 @@ func (a *API) leave(r *http.Request, wanted bool, object *types.ClusterObject) *
 	case !wanted && err == nil && last.Undo: // it asks for no leave, and may not have taken effect yet
 		object.Spec.Leave = false
 		return nil
+	case !wanted && m.Belongs() && (m.Without != nil || last.WithoutCluster != nil): // as decided at this moment, it outlasts its request
+		request = types.ClusterLeaveRequest{RequestedAt: time.Now().UTC(), Undo: true}
+	case !wanted && m.State == types.MembershipLeft && last.WithoutCluster != nil:
+		return failure(http.StatusConflict, "this node has left its cluster already, without the cluster's help")
 	case !wanted:
 	case !known:
 		return failure(http.StatusServiceUnavailable, "whether this device is a member of a cluster is not known yet: try again")

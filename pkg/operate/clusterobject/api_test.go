@@ -37,6 +37,9 @@ func (q *requests) Request(_ *http.Request, topic string, value any) error {
 		if v.RequestedAt.IsZero() {
 			text += " at no time"
 		}
+		if v.Undo {
+			text = "undo, by " + text
+		}
 	}
 	if topic == "CertsResetRequest" && value != nil {
 		text = "make " + topic
@@ -115,7 +118,8 @@ func TestDeleteIsTheRequestOfAnOperatorToLeave(t *testing.T) {
 func TestAPatchChangesOnlyWhatIsTheOperators(t *testing.T) {
 	wished := func(f *facts) { f.asked = true }
 	off := func(f *facts) { f.workloads.Phase = types.WorkloadsDisabled }
-	const made, withdrawn = `make ClusterLeaveRequest "" <nil>`, "withdraw ClusterLeaveRequest"
+	decided := func(f *facts) { f.membership.Without = &types.WithoutDecision{Cluster: clusterID} }
+	const made, withdrawn, undone = `make ClusterLeaveRequest "" <nil>`, "withdraw ClusterLeaveRequest", `undo, by make ClusterLeaveRequest "" <nil>`
 	const disabled, enabled = `make WorkloadsRequest true ""`, `make WorkloadsRequest false ""`
 	for name, row := range map[string]struct {
 		f     facts
@@ -132,6 +136,8 @@ func TestAPatchChangesOnlyWhatIsTheOperators(t *testing.T) {
 		"do not leave, not seen":   {joinedServer(doubtful), `{"spec":{"leave":false}}`, 200, `"leave":false`, []string{withdrawn}},
 		"do not leave":             {joinedServer(doubtful, wished), `{"spec":{"leave":false}}`, 200, `"leave":false`, []string{withdrawn}},
 		"do not leave, of no wish": {joinedServer(), `{"spec":{"leave":false}}`, 200, `"leave":false`, []string{withdrawn}},
+		"do not leave, alone":      {joinedServer(leaving, wished, decided), `{"spec":{"leave":false}}`, 200, `"leave":false`, []string{undone}},
+		"do not leave, in order":   {joinedServer(leaving, wished), `{"spec":{"leave":false}}`, 200, `"leave":false`, []string{withdrawn}},
 		"leave, of no truth":       {joinedServer(doubtful), `{"spec":{"leave":"yes"}}`, 400, "true or false", nil},
 		"leave, removed":           {joinedServer(doubtful, wished), `{"spec":{"leave":null}}`, 400, "true or false", nil},
 		"disable":                  {joinedServer(), `{"spec":{"disableWorkloads":true}}`, 200, `"disableWorkloads":true`, []string{disabled}},
@@ -180,6 +186,7 @@ func TestAPatchChangesOnlyWhatIsTheOperators(t *testing.T) {
 // TestWhatAnotherCommandAskedForIsNotReplaced is about requests of zedkube leave that say more than this API can.
 func TestWhatAnotherCommandAskedForIsNotReplaced(t *testing.T) {
 	const made, withdrawn = `make ClusterLeaveRequest "" <nil>`, "withdraw ClusterLeaveRequest"
+	const undone = `undo, by make ClusterLeaveRequest "" <nil>` // it may be decided at this moment
 	const leave, stay = `{"spec":{"leave":true}}`, `{"spec":{"leave":false}}`
 	for name, row := range map[string]struct {
 		there string
@@ -191,6 +198,7 @@ func TestWhatAnotherCommandAskedForIsNotReplaced(t *testing.T) {
 		"one with a consent":               {`{"RequestedAt":"2026-05-03T06:41:17Z","Consent":{}}`, leave, 409, nil},
 		"one with a consent, withdrawn":    {`{"RequestedAt":"2026-05-03T06:41:17Z","Consent":{}}`, stay, 200, []string{withdrawn}},
 		"one to leave without the cluster": {`{"RequestedAt":"2026-05-03T06:41:17Z","WithoutCluster":{}}`, leave, 409, nil},
+		"that one, withdrawn":              {`{"RequestedAt":"2026-05-03T06:41:17Z","WithoutCluster":{}}`, stay, 200, []string{undone}},
 		"one that undoes a leave":          {`{"RequestedAt":"2026-05-03T06:41:17Z","Undo":true}`, stay, 200, nil},
 		"one that cannot be read":          {`{"RequestedAt":`, leave, 500, nil},
 		"the same, withdrawn":              {`{"RequestedAt":`, stay, 200, []string{withdrawn}},
@@ -208,6 +216,24 @@ func TestWhatAnotherCommandAskedForIsNotReplaced(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+func TestALeaveWithoutTheClusterThatHasTakenPlaceIsNotCalledWithdrawn(t *testing.T) {
+	for there, code := range map[string]int{
+		`{"RequestedAt":"2026-05-03T06:41:17Z","WithoutCluster":{}}`: http.StatusConflict,
+		`{"RequestedAt":"2026-05-03T06:41:17Z"}`:                     http.StatusOK, // there is nothing it could end
+	} {
+		q := &requests{file: filepath.Join(t.TempDir(), "global.json")}
+		if err := os.WriteFile(q.file, []byte(there), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w := asked(single(func(f *facts) {
+			f.membership = types.ClusterMembership{State: types.MembershipLeft, Without: &types.WithoutDecision{Cluster: clusterID}}
+		}), q, http.MethodPatch, Path, `{"spec":{"leave":false}}`)
+		if w.Code != code || (len(q.made) == 0) != (code == http.StatusConflict) {
+			t.Errorf("%s: %d %s, and %v", there, w.Code, w.Body, q.made)
+		}
 	}
 }
 
