@@ -11,7 +11,7 @@ import (
 
 // k3s says what changes k3s, or keeps it from changing, of all who have a part in it.
 func (r *reader) k3s() {
-	l, _ := one[types.KubeLifecycle](r, global(plain(self, "KubeLifecycle")))
+	l := cmp.Or(r.o.Change, &types.KubeLifecycle{})
 	k, source := one[types.KubeInitStatus](r, global(plain("kube-init", "KubeInitStatus")))
 	u, _ := one[types.KubeClusterUpdateStatus](r, global(filepath.Join(types.PathKeptTopics, "zedagent", "KubeClusterUpdateStatus")))
 	if l.Phase != "" && l.Phase != types.LifecycleIdle {
