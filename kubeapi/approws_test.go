@@ -123,7 +123,7 @@ func decoded[T any](t *testing.T, text string) *T {
 const someVMI = `{"kind":"VirtualMachineInstance","apiVersion":"kubevirt.io/v1","metadata":{"name":"web4q8zt","namespace":"eve-kube-app","uid":"u1",
 "resourceVersion":"7","creationTimestamp":"2026-01-02T03:01:00Z","deletionTimestamp":"2026-01-02T03:09:00Z","labels":{"App-Domain-Name":"id.1.2","other":"x"},
 "ownerReferences":[{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstanceReplicaSet","name":"web","uid":"r1","controller":true}],
-"managedFields":[{"manager":"virt-controller"}]},"spec":{"domain":{"devices":{}},"affinity":{"nodeAffinity":{
+"managedFields":[{"manager":"virt-controller"}]},"spec":{"domain":{"devices":{}},"volumes":[{"name":"c","containerDisk":{"image":"x"}},{"name":"b","persistentVolumeClaim":{"claimName":"pvc-b"}}],"affinity":{"nodeAffinity":{
 "requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["n1"]}]}]}}}},
 "status":{"phase":"Running","nodeName":"n1","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-02T03:05:00Z"},{"type":"LiveMigratable","status":"False"}],
 "phaseTransitionTimestamps":[{"phase":"Pending","phaseTransitionTimestamp":"2026-01-02T03:02:00Z"},{"phase":"Running","phaseTransitionTimestamp":"2026-01-02T03:04:00Z"}]}}`
@@ -133,7 +133,7 @@ func TestAVirtualMachineBecomesARow(t *testing.T) {
 		Name: "web4q8zt", UID: "u1", Phase: types.VMIRunning, NodeName: "n1",
 		Owner: types.Owner{Kind: types.KindVMIReplicaSet, Name: "web", UID: "r1"}, AppDomain: "id.1.2",
 		Created: kubetest.At(1).Time, Deleted: kubetest.At(9).Time, Ready: true, ReadySince: kubetest.At(5).Time,
-		Affinity: types.SetAffinity{Node: "n1", Required: true},
+		Affinity: types.SetAffinity{Node: "n1", Required: true}, Claims: []string{"pvc-b"},
 	}
 	v := decoded[kubevirtv1.VirtualMachineInstance](t, someVMI)
 	if diff := cmp.Diff(want, kubevirt.VMIOf(v)); diff != "" {

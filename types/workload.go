@@ -56,6 +56,7 @@ type VMI struct {
 	Ready      bool
 	ReadySince time.Time   // last transition of its Ready condition while Ready; else zero
 	Affinity   SetAffinity // what its set's template asked for when it was made: it never changes
+	Claims     []string    // names of the PersistentVolumeClaims that it mounts, sorted
 }
 
 // The kinds of AppSet.

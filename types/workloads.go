@@ -37,7 +37,8 @@ const (
 // answer, under key "global" of a persistent topic (docs/wire.md, "WorkloadsStatus").
 type WorkloadsStatus struct {
 	Phase      WorkloadsPhase // "" until the cluster was seen once
-	By, Reason string         // of DisabledWorkloads; "" while enabled
+	UID        string         // of the DisabledWorkloads that Phase is about; "" while enabled
+	By, Reason string         // of it
 	Since      time.Time      // when this phase began here, wall clock
 	Stale      bool           // the cluster is not fully known: this is from before
 	Waits      []string       // what is still to be done, sentences, bounded

@@ -128,13 +128,17 @@ func VMISetOf(s *kubevirtv1.VirtualMachineInstanceReplicaSet) types.AppSet {
 		template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{}
 	}
 	row := appSetOf(types.KindVMIReplicaSet, s.ObjectMeta, s.Spec.Replicas, template.ObjectMeta.Labels, template.Spec.Affinity)
-	var claims []string
-	for _, v := range template.Spec.Volumes {
-		claims = append(claims, machineClaim(v.VolumeSource))
-	}
-	row.Claims = access.Sorted(claims)
+	row.Claims = machineClaims(template.Spec.Volumes)
 	row.Paused = s.Spec.Paused
 	return row
+}
+
+func machineClaims(volumes []kubevirtv1.Volume) []string {
+	var claims []string
+	for _, v := range volumes {
+		claims = append(claims, machineClaim(v.VolumeSource))
+	}
+	return access.Sorted(claims)
 }
 
 // machineClaim names the claim that a volume of a virtual machine is; "" for none.
@@ -186,6 +190,7 @@ func VMIOf(v *kubevirtv1.VirtualMachineInstance) types.VMI {
 		Created:   v.CreationTimestamp.Time,
 		Deleted:   ptr.Deref(v.DeletionTimestamp, metav1.Time{}).Time,
 		Affinity:  SetAffinityOf(v.Spec.Affinity),
+		Claims:    machineClaims(v.Spec.Volumes),
 	}
 	for _, c := range v.Status.Conditions {
 		if c.Type == kubevirtv1.VirtualMachineInstanceReady && c.Status == corev1.ConditionTrue {

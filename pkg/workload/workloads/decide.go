@@ -40,11 +40,13 @@ type facts struct {
 	nodes    map[string]types.Node
 	sets     map[string]types.AppSet
 	machines map[string]types.VirtualMachine
-	copies   map[string][]running // of disabled sets, by UID
+	copies   map[string][]running // of sets that are disabled, or are being or were deleted, by UID
 }
 
-// memory is what this process remembers. Losing it only costs time.
+// memory is what this process remembers. Losing it only costs time, but for claims of what is
+// gone by then.
 type memory struct {
+	claims  map[string]bool // of all that was seen to stop while the workloads are disabled
 	volumes volumes
 	heard   time.Time
 	rest    time.Duration // no task before this uptime
@@ -61,8 +63,9 @@ type volumes struct {
 
 // running is a pod or an instance of a set.
 type running struct {
-	what, node string
-	ends       bool
+	what, set, node string
+	ends            bool
+	claims          []string
 }
 
 // change is one write to the cluster.
@@ -117,7 +120,7 @@ func decide(f facts) action {
 
 // judge says how far the workloads are what the cluster says, and what to change.
 func (f facts) judge(a *action) {
-	a.status.By, a.status.Reason = f.disabled.By, f.disabled.Reason
+	a.status.UID, a.status.By, a.status.Reason = f.disabled.UID, f.disabled.By, f.disabled.Reason
 	phase, until := types.WorkloadsEnabled, types.WorkloadsEnabling
 	if f.disabled.UID != "" {
 		phase, until = types.WorkloadsDisabled, types.WorkloadsDisabling
@@ -176,15 +179,24 @@ func (f facts) disable(a *action) {
 		return
 	}
 	claims := map[string]bool{}
+	maps.Copy(claims, f.claims)
+	a.claims = claims
 	for _, key := range slices.Sorted(maps.Keys(f.sets)) {
 		if s := f.sets[key]; !s.Owned && s.Deleted.IsZero() && (s.Former != nil || s.Wanted > 0) {
 			add(claims, types.NamespaceApps, s.Claims)
 			f.stopSet(a, s)
 		}
 	}
+	for _, uid := range slices.Sorted(maps.Keys(f.copies)) {
+		for _, r := range f.copies[uid] {
+			add(claims, types.NamespaceApps, r.claims)
+			a.waits("%s of %s still stops%s.", r.what, r.set, f.where(r.node))
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(f.machines)) {
 		m := f.machines[key]
-		if m.Deleted || m.Former == nil && m.Idle() {
+		stops := m.Created && (m.Deleted || m.Run.Halted())
+		if !stops && (m.Deleted || m.Former == nil && m.Idle()) {
 			continue
 		}
 		add(claims, m.Namespace, m.Claims)
@@ -192,11 +204,11 @@ func (f facts) disable(a *action) {
 		if former == nil {
 			former = &types.FormerRun{UID: m.UID, RunState: m.Run}
 		}
-		if !m.Run.Halted() {
+		if stops {
+			a.waits("VirtualMachine %s still stops.", key)
+		} else if !m.Run.Halted() {
 			halted := types.RunState{Strategy: types.StrategyHalted}
 			a.change(change{machine: &m, run: halted, former: former}, "VirtualMachine %s is to be halted.", key)
-		} else if m.Created {
-			a.waits("VirtualMachine %s still stops.", key)
 		}
 	}
 	f.detached(a, claims)
@@ -205,16 +217,12 @@ func (f facts) disable(a *action) {
 // stopSet scales a set to 0. Once no instance of it is left, KubeVirt is to make none whatever
 // number somebody writes: a paused set is left as it is.
 func (f facts) stopSet(a *action, s types.AppSet) {
-	left := f.copies[s.UID]
-	to := types.SetScale{Former: s.Former, Paused: s.Kind == types.KindVMIReplicaSet && s.Former != nil && len(left) == 0}
+	to := types.SetScale{Former: s.Former, Paused: s.Kind == types.KindVMIReplicaSet && s.Former != nil && len(f.copies[s.UID]) == 0}
 	if s.Former == nil {
 		to.Former = &types.FormerScale{UID: s.UID, Replicas: s.Wanted, Paused: s.Paused}
 	}
 	if settled := s.Former != nil && s.Paused == to.Paused && (s.Paused || s.Wanted == 0); !settled {
 		a.change(change{set: &s, scale: to}, "%s %s is to be scaled to 0.", s.Kind, s.Name)
-	}
-	for _, r := range left {
-		a.waits("%s of %s still stops%s.", r.what, s.Name, f.where(r.node))
 	}
 }
 
@@ -237,7 +245,7 @@ func (f facts) detached(a *action, claims map[string]bool) {
 	if a.stopped == 0 {
 		a.stopped = f.uptime
 	}
-	if f.last.Phase == types.WorkloadsDisabled {
+	if f.last.Phase == types.WorkloadsDisabled && f.last.UID == f.disabled.UID {
 		return
 	}
 	v := f.volumes
@@ -264,7 +272,7 @@ func (f facts) wantLook(a *action) {
 
 // enable brings back what the annotations say, and nothing else.
 func (f facts) enable(a *action) {
-	a.stopped = 0
+	a.stopped, a.claims = 0, nil
 	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
 		switch n := f.nodes[name]; {
 		case n.Cordoner() != types.CordonedDisabled || !n.Deleted.IsZero():

@@ -54,9 +54,9 @@ func TestWhatStillStopsIsNotStartedBesideItself(t *testing.T) {
 		left    running
 		changes int
 	}{
-		"it stops on a Ready node":                {running{"pod web-1", "a", true}, 0},
-		"it stops on a node that does not report": {running{"pod web-1", "lost", true}, 1},
-		"it runs: somebody has raised the set":    {running{"pod web-1", "a", false}, 1},
+		"it stops on a Ready node":                {running{node: "a", ends: true}, 0},
+		"it stops on a node that does not report": {running{node: "lost", ends: true}, 1},
+		"it runs: somebody has raised the set":    {running{node: "a"}, 1},
 	} {
 		f := at("a", false)
 		s := f.sets["web"]

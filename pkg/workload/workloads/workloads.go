@@ -159,23 +159,26 @@ func (c *Component) unseen() string {
 	return ""
 }
 
-// copies are the pods and the instances that there still are of each disabled set, by its UID.
+// copies are the pods and the instances that there still are of each set that is disabled or
+// being deleted, by its UID. EVE deletes a set in the background: that is gone before they are.
 func (c *Component) copies(sets map[string]types.AppSet) map[string][]running {
-	disabled := map[string]bool{}
+	stops := map[string]bool{} // false for the other sets
 	for _, s := range sets {
-		if s.Former != nil {
-			disabled[s.UID] = true
-		}
+		stops[s.UID] = s.Former != nil || !s.Deleted.IsZero() && !s.Owned
+	}
+	counts := func(kind string, owner types.Owner, ends bool) bool {
+		stop, there := stops[owner.UID]
+		return stop || !there && ends && owner.Kind == kind
 	}
 	of := map[string][]running{}
-	for _, p := range c.pods.Of(c.AppPods, disabled, func(p types.Pod) bool { return disabled[p.Owner.UID] }) {
+	for _, p := range c.pods.Of(c.AppPods, stops, func(p types.Pod) bool { return counts(types.KindReplicaSet, p.Owner, p.Terminating()) }) {
 		if p.Phase != types.PodSucceeded && p.Phase != types.PodFailed {
-			of[p.Owner.UID] = append(of[p.Owner.UID], running{"pod " + p.Name, p.NodeName, p.Terminating()})
+			of[p.Owner.UID] = append(of[p.Owner.UID], running{"pod " + p.Name, p.Owner.Name, p.NodeName, p.Terminating(), p.Claims})
 		}
 	}
 	for _, v := range c.VMIs.All() {
-		if disabled[v.Owner.UID] {
-			of[v.Owner.UID] = append(of[v.Owner.UID], running{"virtual machine instance " + v.Name, v.NodeName, !v.Deleted.IsZero()})
+		if ends := !v.Deleted.IsZero(); counts(types.KindVMIReplicaSet, v.Owner, ends) {
+			of[v.Owner.UID] = append(of[v.Owner.UID], running{"virtual machine instance " + v.Name, v.Owner.Name, v.NodeName, ends, v.Claims})
 		}
 	}
 	return of

@@ -443,3 +443,95 @@ func TestReasonsAndSentencesAreBounded(t *testing.T) {
 		w.is("n1", types.WorkloadsDisabling, "pvc-1")
 	})
 }
+
+// TestWhatStopsAlreadyIsWaitedFor is about what others stop while, or just before, the workloads
+// are disabled: its volumes are attached for a while after it is gone.
+func TestWhatStopsAlreadyIsWaitedFor(t *testing.T) {
+	deleted := func(w *world) types.AppSet {
+		s, _ := w.sets.Get("VirtualMachineInstanceReplicaSet/vm")
+		s.Deleted = time.Now()
+		_ = w.sets.Publish(s.Key(), s)
+		for _, v := range w.vmis.All() {
+			v.Claims = s.Claims
+			_ = w.vmis.Publish(v.Name, v)
+		}
+		w.stop(s)
+		return s
+	}
+	stopped := func(w *world) types.VirtualMachine {
+		m, _ := w.machines.Get("shop/till")
+		m.Run, m.Claims, m.Version = types.RunState{Strategy: types.StrategyHalted}, []string{"till-data"}, w.next()
+		w.storage.Volumes[0].Claim = "shop/till-data"
+		_ = w.machines.Publish(m.Key(), m)
+		return m
+	}
+	for name, row := range map[string]struct {
+		begin, end func(w *world)
+		object     string // in what would be written
+		waits      string
+	}{
+		"a set that is being deleted": {func(w *world) { deleted(w) }, func(w *world) { _ = w.sets.Unpublish("VirtualMachineInstanceReplicaSet/vm") }, "scale vm", "of vm still stops on node n2"},
+		"a set that is gone":          {func(w *world) { _ = w.sets.Unpublish(deleted(w).Key()) }, func(*world) {}, "scale vm", "of vm still stops on node n2"},
+		"a machine that was halted": {func(w *world) { stopped(w) }, func(w *world) {
+			m, _ := w.machines.Get("shop/till")
+			m.Created, m.Stopped = false, true
+			_ = w.machines.Publish(m.Key(), m)
+		}, "run till", "VirtualMachine shop/till still stops."},
+		"a machine that is being deleted": {func(w *world) {
+			m := stopped(w)
+			m.Run, m.Deleted = types.RunState{Strategy: types.StrategyAlways}, true
+			_ = w.machines.Publish(m.Key(), m)
+		}, func(w *world) { _ = w.machines.Unpublish("shop/till") }, "run till", "VirtualMachine shop/till still stops."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.Grace = time.Minute
+				w.start()
+				w.pass(time.Minute)
+				w.Change(func() { row.begin(w) })
+				w.ask("n1", true)
+				w.pass(20 * time.Second)
+				w.is("n3", types.WorkloadsDisabling, row.waits)
+				if slices.ContainsFunc(w.writes, func(s string) bool { return strings.Contains(s, row.object) }) {
+					t.Errorf("what stops is written to: %v", w.writes)
+				}
+				w.pass(time.Minute)
+				w.Change(func() { row.end(w) })
+				w.pass(2 * time.Minute)
+				w.is("n3", types.WorkloadsDisabling, "Volume pvc-1")
+				w.volume("")
+				w.pass(2 * fresh)
+				w.is("n3", types.WorkloadsDisabled, "")
+			})
+		})
+	}
+}
+
+// TestANodeThatWasOffLooksAgain has it return when the workloads were enabled and disabled
+// again meanwhile: that it once said Disabled was about another time.
+func TestANodeThatWasOffLooksAgain(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.start()
+		w.ask("n1", true)
+		w.pass(time.Minute)
+		w.is("n3", types.WorkloadsDisabled, "")
+		w.agents["n3"].kill()
+		w.ask("n1", false)
+		w.pass(time.Minute)
+		w.volume("n2")
+		w.ask("n1", true)
+		w.pass(time.Minute)
+		w.start("n3")
+		w.pass(time.Minute)
+		w.is("n3", types.WorkloadsDisabling, "Volume pvc-1 of eve-kube-app/vm-data is still attached on node n2.")
+		w.volume("")
+		w.pass(2 * fresh)
+		w.is("n3", types.WorkloadsDisabled, "")
+		w.volume("n2") // by somebody, after that: what was seen once counts for this time
+		w.agents["n3"].kill()
+		w.start("n3")
+		w.pass(time.Minute)
+		w.is("n3", types.WorkloadsDisabled, "")
+	})
+}
