@@ -18,6 +18,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/test/cmdtest"
+	"github.com/zedkube/zedkube/types"
 )
 
 func TestStatusIsReadBackFromItsJSON(t *testing.T) {
@@ -107,6 +108,28 @@ func TestStatusShowsWhatChangesK3s(t *testing.T) {
 	for _, want := range []string{"Waits: Node n2 is not Ready.", "EVE updates component longhorn: "} {
 		if !strings.Contains(got, want) || strings.Contains(got, "\x1b") {
 			t.Errorf("there is no %q, or a control character, in\n%s", want, got)
+		}
+	}
+}
+
+func TestStatusShowsThatWorkloadsAreDisabled(t *testing.T) {
+	for phase, want := range map[types.WorkloadsPhase]string{
+		"":                       "",
+		types.WorkloadsEnabled:   "",
+		types.WorkloadsDisabled:  "60m  Disabled: new switch",
+		types.WorkloadsDisabling: "60m  Disabling: new switch",
+		types.WorkloadsEnabling:  "60m  Enabling: new switch",
+	} {
+		o := cmdtest.Troubled()
+		o.Workloads = types.WorkloadsStatus{Phase: phase, Since: cmdtest.Ago(time.Hour), Reason: "new switch"}
+		got := ""
+		for _, line := range terminal.Draw(200, false, func(s *terminal.Screen) { putStatus(s, o) }) {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line), "workloads "); ok {
+				got += strings.TrimSpace(text)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", phase, got, want)
 		}
 	}
 }

@@ -144,11 +144,14 @@ func (f summary) api(a overview.API) {
 	f.line("API server", a.Since, look, text)
 }
 
-// phase is that of the cluster, and of a change of k3s that there is.
+// phase is that of the cluster, of its workloads where they are disabled, and of a change of k3s that there is.
 func (f summary) phase(o overview.Overview) {
 	if c := o.Cluster.Object; c.Phase != "" {
 		look := map[types.ClusterPhase]terminal.Style{types.ClusterProvisioned: terminal.Green, types.ClusterFailed: terminal.Red}[c.Phase]
 		f.line("phase", c.Since, look, terminal.Clean(fmt.Sprintf("%s: %s", c.Phase, c.Why)))
+	}
+	if w := o.Workloads; w.Phase != "" && w.Phase != types.WorkloadsEnabled {
+		f.line("workloads", w.Since, terminal.Yellow, terminal.Clean(strings.TrimSuffix(string(w.Phase)+": "+w.Reason, ": ")))
 	}
 	if c := o.Change; c != nil && c.To != "" {
 		f.line("k3s", c.Since, terminal.Yellow, terminal.Clean(fmt.Sprintf("%s: %s to %s: %s", c.Phase, c.From, c.To, c.Reason)))

@@ -324,7 +324,12 @@ func findAppNotPlaceable(o seen, tell func(types.Finding)) {
 	}
 }
 
+// findAppDown looks for applications that should run. None should while workloads are disabled,
+// and when they are enabled again each has to start.
 func findAppDown(o seen, tell func(types.Finding)) {
+	if age, known := o.Age(o.Workloads.Since); o.Workloads.Off() || known && age < startPatience {
+		return
+	}
 	for _, a := range o.Apps.List {
 		_, explained := unplaced(a)
 		explained = explained || repairing(a, types.RepairRefused) || repairing(a, types.RepairGaveUp)

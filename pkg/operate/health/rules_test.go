@@ -181,6 +181,18 @@ func TestProblems(t *testing.T) {
 		{"k3s cannot be restarted for it", notMounted(types.RepairRefused), []string{"bad VolumesNotMounted"}},
 		{"restarts of k3s did not help", notMounted(types.RepairGaveUp), []string{"bad VolumesNotMounted"}},
 		{"an application is down", repair(types.RepairWaits, time.Hour, "w"), []string{"bad AppDown cam"}},
+		{"an application is down while workloads are disabled", func(o *overview.Overview) {
+			repair(types.RepairWaits, time.Hour, "w")(o)
+			o.Workloads = types.WorkloadsStatus{Phase: types.WorkloadsDisabled, Since: ago(time.Hour)}
+		}, nil},
+		{"an application is down, and workloads were just enabled", func(o *overview.Overview) {
+			repair(types.RepairWaits, time.Hour, "w")(o)
+			o.Workloads = types.WorkloadsStatus{Phase: types.WorkloadsEnabled, Since: ago(time.Minute)}
+		}, nil},
+		{"an application is down, and workloads were enabled long ago", func(o *overview.Overview) {
+			repair(types.RepairWaits, time.Hour, "w")(o)
+			o.Workloads = types.WorkloadsStatus{Phase: types.WorkloadsEnabled, Since: ago(time.Hour)}
+		}, []string{"bad AppDown cam"}},
 		{"an application starts", repair(types.RepairWaits, time.Minute, "w"), nil},
 		{"an application is switched off", func(o *overview.Overview) {
 			repair(types.RepairWell, time.Hour, "")(o)

@@ -112,7 +112,9 @@ func (c collector) cordon(s sink) {
 	by := ""
 	if node.Unschedulable {
 		progress, _ := c.Progress.Get(types.Global)
-		by = oneOf(progress.Cordon, cordons)
+		if by = oneOf(progress.Cordon, cordons); progress.Cordon == types.CordonedDisabled {
+			by = types.CordonWorkloads
+		}
 	}
 	for _, who := range append(slices.Clone(cordons), other) {
 		s.gauge("zedkube_node_cordoned", "1 while this node is cordoned, by who cordoned it: operator is anyone other than zedkube, other is not named by NodeDrainProgress.", boolValue(who == by), "by", who)
@@ -188,7 +190,7 @@ var (
 		types.LifecycleIdle, types.LifecycleRefused, types.LifecycleWaits, types.LifecycleChanges, types.LifecycleReturns, types.LifecycleFailed, types.LifecycleStuck,
 	}
 	outlooks = []types.DrainOutlook{types.OutlookSlow, types.OutlookNever}
-	cordons  = []string{"zedkube", "operator", "tie-breaker", "kept"}
+	cordons  = []string{"zedkube", "operator", "tie-breaker", "kept", types.CordonWorkloads}
 	sections = []string{
 		types.SectionNodes, types.SectionAppPods, types.SectionAppVMIs, types.SectionStorage, types.SectionNamespaces,
 		types.SectionAllocated, types.SectionStorageHealth, types.SectionServices, types.SectionIngresses, types.SectionLBPool,

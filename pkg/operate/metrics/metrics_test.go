@@ -146,6 +146,7 @@ func TestWhoKeepsANodeCordoned(t *testing.T) {
 		"the drain":          {types.Node{Unschedulable: true}, "zedkube", "zedkube"},
 		"somebody else":      {types.Node{Unschedulable: true}, "", "other"},
 		"the tie-breaker":    {types.Node{Unschedulable: true}, "tie-breaker", "tie-breaker"},
+		"workloads are off":  {types.Node{Unschedulable: true}, types.CordonedDisabled, "workloads"},
 		"a word of long ago": {types.Node{}, "zedkube", ""},
 	} {
 		s := newStage()

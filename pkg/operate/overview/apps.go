@@ -31,6 +31,7 @@ func (r *reader) apps() {
 	statuses := byApp(r, "ENClusterAppStatus", func(s types.ENClusterAppStatus) uuid.UUID { return s.AppUUID })
 	repairs := byApp(r, "AppRepairStatus", func(s types.AppRepairStatus) uuid.UUID { return s.AppUUID })
 	consoles := byApp(r, "AppConsoleStatus", func(s types.AppConsoleStatus) uuid.UUID { return s.AppUUID })
+	r.o.Workloads, _ = kept[types.WorkloadsStatus](r, "WorkloadsStatus")
 	r.o.Apps.File = plain("zedagent", "AppInstanceConfig")
 	for _, row := range configs {
 		if row.source.At.After(r.o.Apps.At) {

@@ -25,6 +25,7 @@ type Overview struct {
 	Report     Report
 	Storage    Storage
 	Apps       Apps
+	Workloads  types.WorkloadsStatus `json:",omitzero"` // of the whole cluster; zero where nothing was seen of it
 	Nodes      Nodes
 	Conditions Conditions
 	Override   *types.K3sOverrideStatus `json:",omitempty"` // nil where the setting is empty

@@ -278,3 +278,11 @@ func FuzzRead(f *testing.F) {
 		overview.Steady(o)
 	})
 }
+
+func TestWhetherWorkloadsAreDisabledIsKnownFromBefore(t *testing.T) {
+	d := newDevice(t)
+	d.sample("/persist/status/zedkube", "WorkloadsStatus", "global")
+	if w := d.read().Workloads; !w.Off() || w.Reason != "new switch in hall 4" {
+		t.Errorf("it is %+v", w)
+	}
+}

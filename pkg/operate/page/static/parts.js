@@ -138,6 +138,7 @@ function device(o) {
       ["join server", c.JoinServer], ["tie-breaker", g.TieBreaker], ["stale members", stale], ["members", g.Hindered, g.Repairing && "(this node is repairing)"],
       ["error", c.Error && look("bad", c.Error), ago(c.ErrorSince)], ["load balancer", c.LBError && look("bad", c.LBError), ago(c.LBErrorSince)],
       ["phase", c.Object?.Phase, c.Object?.Why, ago(c.Object?.Since)],
+      ["workloads", o.Workloads?.Phase !== "Enabled" && o.Workloads?.Phase, o.Workloads?.Phase !== "Enabled" && o.Workloads?.Reason],
       ["k3s", o.Change?.To && `${clean(o.Change.Phase)}: ${clean(o.Change.From)} to ${clean(o.Change.To)}`, o.Change?.To && o.Change.Reason, o.Change?.To && ago(o.Change.Since)],
       ["versions", ["Kubernetes", "KubeVirt", "CDI", "Longhorn", "CNI"].filter((x) => v[x]).map((x) => `${x} ${v[x]}`).join(", ")], ["installed", age(v.InstalledAt)],
       ["k3s", list(o.K3s).map((x) => h("div", {}, clean(x)))],
@@ -160,5 +161,5 @@ export const parts = (showLogs) => [
   ["nodes", (o) => o.Nodes, nodes],
   ["apps", (o) => o.Apps, (o) => list(o.Apps?.List).length ? [table(many(o.Apps.List.length, "application"), appColumns(showLogs), o.Apps.List)] : [p("dim", "This device has none.")]],
   ["storage", (o) => o.Storage, storage],
-  ["device", (o) => [o.Node, o.Agent, o.API, o.Lease, o.Disks, o.Cluster, o.Conditions, o.Report, o.Unreadable], device],
+  ["device", (o) => [o.Node, o.Agent, o.API, o.Lease, o.Disks, o.Cluster, o.Workloads, o.Conditions, o.Report, o.Unreadable], device],
 ];
