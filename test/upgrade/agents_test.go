@@ -3,6 +3,7 @@
 package upgrade
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ import (
 
 // unknowable is what an agent cannot know where there is no k3s. An operator releases the
 // change without it.
-var unknowable = []string{"Binary", "Snapshot", "EtcdHealthy", "Compatible", "RemovedAPIs"}
+var unknowable = []string{"Snapshot", "EtcdHealthy", "Compatible", "RemovedAPIs"}
 
 // site is three devices whose kube containers and operator are played here.
 type site struct {
@@ -52,7 +53,8 @@ func TestSoakAgentsUpgradeThreeServersToTheNextMinorVersion(t *testing.T) {
 		s.install(t, i)
 	}
 	s.Boot(t)
-	for _, m := range s.Fleet.Members {
+	for i, m := range s.Fleet.Members {
+		s.stage(t, i)
 		set(t, m, map[string]string{types.SettingK3sVersion: version(devcluster.NextMinor)})
 	}
 	rig.Within(t, rig.Patience*10*time.Minute, func() string { return s.step(t) })
@@ -82,19 +84,33 @@ func set(t *testing.T, m *player.Member, settings map[string]string) {
 	}
 }
 
-// install puts a k3s on the disk that has the version of the host's release in it.
+// program is a k3s of a release's version.
+func program(r devcluster.Release) string {
+	return "#!/bin/sh\necho 'k3s version " + version(r) + " (0123abcd)'\n"
+}
+
+// k3s is where the binary of a host is.
+func (s *site) k3s(i int) string {
+	return filepath.Join(s.Fleet.Members[i].Root, "persist/vault/kube/k3s/bin/k3s")
+}
+
+// install puts the k3s that the host runs on its disk.
 func (s *site) install(t *testing.T, i int) {
 	t.Helper()
-	path := filepath.Join(s.Fleet.Members[i].Root, "persist/vault/kube/k3s/bin/k3s")
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	err := os.MkdirAll(filepath.Dir(s.k3s(i)), 0o755)
+	if err = errors.Join(err, os.WriteFile(s.k3s(i), []byte(program(s.runs[i])), 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path+".new", []byte("#!/bin/sh\necho 'k3s version "+version(s.runs[i])+" (0123abcd)'\n"), 0o755); err != nil {
+}
+
+// stage gives a host the k3s of the next minor version, as an operator does without internet.
+func (s *site) stage(t *testing.T, i int) {
+	t.Helper()
+	next, path := program(devcluster.NextMinor), filepath.Join(t.TempDir(), "k3s-next")
+	if err := os.WriteFile(path, []byte(next), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	s.command(t, i, "k3s", "stage", path, "--version", version(devcluster.NextMinor), "--sha256", fmt.Sprintf("%x", sha256.Sum256([]byte(next))))
 }
 
 // step does what the kube containers and the operator of the site have to do now, and says
@@ -125,7 +141,9 @@ func (s *site) step(t *testing.T) string {
 		t.Logf("%s changes", s.Name(i))
 		change(t, s.Cluster, s.traffic, i, devcluster.NextMinor)
 		s.runs[i], s.changed = devcluster.NextMinor, append(s.changed, s.Name(i))
-		s.install(t, i)
+		if raw, err := os.ReadFile(s.k3s(i)); err != nil || string(raw) != program(devcluster.NextMinor) {
+			t.Errorf("the staged binary is not in its place on %s: %q, %v", s.Name(i), raw, err)
+		}
 	}
 	return missing
 }
