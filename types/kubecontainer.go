@@ -117,14 +117,20 @@ type K3sVersionStatus struct {
 // node, under key "global" of a topic of zedkube's own (docs/wire.md,
 // "K3sOverrideStatus"). It has nothing of the setting's text, which may have secrets.
 type K3sOverrideStatus struct {
-	Sum      string           // SHA-256 of what the setting decodes to; "" where it cannot be decoded
-	Accepted bool             // it is written to the override file
-	InForce  string           // SHA-256 of the override file; "" for none, or while it is not known
+	Sum      string           // SHA-256 of what the setting decodes to, or K3sNoOverride; "" where it cannot be decoded
+	Accepted bool             // the override file is to be so, when it is this node's turn
+	InForce  string           // SHA-256 of the override file, or K3sNoOverride, or K3sOverrideUnreadable; "" while it is not known
 	Refused  K3sOverrideNotes // why it is not accepted
 	Warnings K3sOverrideNotes // what is probably a mistake
 	Since    time.Time        // when Sum and Refused began to be so
 	CertSANs []string         `json:",omitempty"` // option tls-san, where the setting is accepted
 }
+
+// What else stands for an override file than its SHA-256.
+const (
+	K3sNoOverride         = "none"       // there is no file
+	K3sOverrideUnreadable = "unreadable" // something is there that cannot be read
+)
 
 // K3sOverrideNote says something of an option.
 type K3sOverrideNote struct {

@@ -16,6 +16,9 @@ const (
 	K3sMinor K3sChange = "minor" // the node is drained first
 	// K3sRestart changes no version: From is To. The certificates of k3s ask for it.
 	K3sRestart K3sChange = "restart"
+	// K3sOverride changes no version either: the override file is another one, for which the kube
+	// container restarts k3s.
+	K3sOverride K3sChange = "override"
 )
 
 // K3sRefusal is the rule by which a change is refused; "" for none.
@@ -98,6 +101,7 @@ type KubeLifecycle struct {
 	Failed        K3sFailure       `json:",omitzero"`
 	Rollback      K3sRollback      `json:",omitzero"` // of a change that is under way
 	Restart       K3sRestartStatus `json:",omitzero"`
+	Override      K3sOverrideTurn  `json:",omitzero"`
 	Drain         NodeDrainRequest `json:",omitzero"` // of this node, for a minor version; zero while none is wanted
 }
 
@@ -131,6 +135,17 @@ type K3sRestartStatus struct {
 	AnnouncedAt   time.Duration // since the boot: when that began to be said
 	Last          time.Time     // when k3s was last restarted for them
 	Failed        string        // a sentence: what that did not do; "" for nothing
+}
+
+// K3sOverrideTurn is the change of the override file of k3s. A file is named by the SHA-256 of its
+// content, or K3sNoOverride.
+type K3sOverrideTurn struct {
+	Wanted        string // by the setting k3s.config.override; "" where the file is so, or the setting is refused
+	Reason        string // a sentence: what it waits for; "" where nothing is Wanted
+	Preconditions []KubeLifecyclePrecondition
+	Released      string     // what the file is to be while a change is under way; "" for as it is
+	Former        string     // what it was before that; it is kept beside
+	Failed        K3sFailure `json:",omitzero"` // with which k3s did not come up
 }
 
 // KubeLifecycleNode is a node of the cluster, in the order in which they change.
@@ -190,6 +205,10 @@ type KubeLifecycleJournal struct {
 	Force    bool                 // their files are moved aside
 	Restored bool                 // and back
 	Restarts K3sRestarts
+
+	Former   string        // of a change of the override file to Sum: what it was before
+	Process  time.Duration // start of the k3s that runs with the file of before
+	Override K3sFailure    // the override with which k3s did not come up
 }
 
 // K3sRestarts is what came of the last restart for certificates.
@@ -215,9 +234,18 @@ type K3sStamp struct {
 	Restart   K3sRestartWish `json:"restart,omitempty"`  // k3s is to be restarted when it is this node's turn
 	Restarted time.Time      `json:"restarted,omitzero"` // when it last was for its certificates
 
+	Override K3sOverrideStamp `json:"override,omitzero"`
+
 	// Renewed is when the agent wrote this, while others wait for this node, by its own clock: so
 	// that each write is a change.
 	Renewed time.Time `json:"renewed,omitzero"`
+}
+
+// K3sOverrideStamp is what the stamp says of the override file, named as in K3sOverrideTurn.
+type K3sOverrideStamp struct {
+	Wanted  string `json:"wanted,omitempty"` // by the setting; "" where that is refused
+	InForce string `json:"inForce,omitempty"`
+	Failed  string `json:"failed,omitempty"` // k3s did not come up with it on this node
 }
 
 // ChangesK3s reports whether the node changes its k3s, as an agent says that is alive.

@@ -295,7 +295,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"k3supdate": &k3supdate.Component{
 			Log: as("k3supdate"), Pulse: pulses["k3supdate"],
-			Version: k3sVersion, Settings: settings, Release: k3sRelease, Retry: k3sRetry, Rollback: k3sRollback, Info: info, Cluster: clusterStatus, Membership: memberOf,
+			Version: k3sVersion, Override: k3sOverride, Settings: settings, Release: k3sRelease, Retry: k3sRetry, Rollback: k3sRollback, Info: info, Cluster: clusterStatus, Membership: memberOf,
 			Nodes: kube.Nodes, AppPods: kube.AppPods, Leases: kube.Leases, API: kube.API,
 			DeviceOp: deviceOp, Update: update, Operator: drainRequest, Drain: drainProgress, Parts: updateStatus, Conditions: nodeConditions,
 			Kube: kube, K3s: k3s, Disk: k3supdate.NewDevice(p.In(k3sbinary.DefaultVarLib), k3s, p.Root == ""), Operations: record, Consent: p.Consent, HoldFile: p.In(k3supdate.DefaultHoldFile),

@@ -31,6 +31,9 @@ const (
 // K3sBinary is where the kube container has k3s, below the root.
 const K3sBinary = "persist/vault/kube/k3s/bin/k3s"
 
+// K3sOverride is the file of the user's own configuration, below the root.
+const K3sOverride = "persist/vault/k3s-user-override.yaml"
+
 // How often the played kube container looks, and begins its endless loop again; EVE's does both
 // every 15 s.
 const (
@@ -73,7 +76,7 @@ func (s *Stops) Seen() (ran []string, most int) {
 	return append([]string(nil), s.ran...), s.most
 }
 
-// KubeContainer plays what the kube container of a member does with KubeConfig. Its k3s is a
+// KubeContainer plays what the kube container of a member does with KubeConfig and the override file. Its k3s is a
 // script that prints a version, beside the kubelet of the cluster.
 type KubeContainer struct {
 	member *Member
@@ -84,6 +87,7 @@ type KubeContainer struct {
 	mode ContainerMode
 	runs string // the version that runs, or ran last
 	down bool
+	file string    // the override with which it runs
 	loop time.Time // when ContainerLoops began last
 }
 
@@ -120,9 +124,12 @@ func (c *KubeContainer) look(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	want, err := c.wanted()
-	if err != nil || want == "" || want == c.runs && !c.down {
+	raw, _ := os.ReadFile(filepath.Join(c.member.Root, K3sOverride))
+	restarts := string(raw) != c.file
+	if err != nil || want == "" || want == c.runs && !c.down && !restarts {
 		return err
 	}
+	c.file = string(raw)
 	if c.mode == ContainerLoops && time.Since(c.loop) < loopPeriod {
 		return nil
 	}
@@ -158,6 +165,9 @@ func (c *KubeContainer) look(ctx context.Context) error {
 		return err
 	}
 	c.stops.stop(c.member.Name, false)
+	if restarts {
+		c.stops.runs(c.member.Name, "override")
+	}
 	if c.down = false; c.runs != starts {
 		c.stops.runs(c.member.Name, starts)
 	}

@@ -78,6 +78,13 @@ func (k K3s) Find() (Process, error) {
 	return p, fmt.Errorf("find k3s: %w", err)
 }
 
+// Runs reports whether the process that the supervisor started last is there, also on a worker.
+// Another one with its ID counts as well: nothing is begun then.
+func (k K3s) Runs() bool {
+	pid, err := ReadPID(k.PID)
+	return err == nil && k.read(pid, "stat") != ""
+}
+
 // HasSupervisor reports whether the supervisor is kube-init, which can be asked.
 func (k K3s) HasSupervisor() bool {
 	info, err := os.Stat(k.Socket)

@@ -1,6 +1,7 @@
 package membercmd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -31,13 +32,14 @@ func NewK3sCommand(o *device.Options) *cobra.Command {
 func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	return out.Flag(&cobra.Command{
-		Use:   "release VERSION",
-		Short: "Let this node install the version of k3s in the setting k3s.version",
+		Use:   "release VERSION|override",
+		Short: "Let this node install the version of k3s in the setting k3s.version, or take its override",
 		Long: "Let this node install the version of k3s in the setting k3s.version, although it is not its turn or zedkube does\n" +
 			"not know all that it should. One node changes at a time, under the drain lock; quorum, the clock and the certificates\n" +
 			"have to be in order all the same. What it waits for: zedkube topics zedkube/KubeLifecycle\n" +
 			"The release is printed: what is in the way at this moment and may be done without. What comes later needs another one.\n" +
-			"It lasts until the node reboots. What the rules refuse, as a downgrade, is not released.\n\n" + k3sExitCodes,
+			"It lasts until the node reboots. What the rules refuse, as a downgrade, is not released.\n" +
+			"The word override instead of a version is for the setting k3s.config.override, likewise.\n\n" + k3sExitCodes,
 		Args: terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return out.RunAction(c, func(w io.Writer) error { return releaseK3s(w, o.Paths(), args[0], time.Now()) })
@@ -45,7 +47,38 @@ func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 	})
 }
 
+// releaseOverride is for the override that KubeLifecycle waits with.
+func releaseOverride(out io.Writer, p device.Paths, now time.Time) error {
+	l, err := readLifecycle(p)
+	if err != nil {
+		return err
+	}
+	without := releasable(l.Override.Preconditions)
+	if len(without) == 0 {
+		return refuse("nothing that a release could do without is in the way of the override: %s", terminal.Clean(cmp.Or(l.Override.Reason, "it is not to be changed")))
+	}
+	if err := device.AskAgent(p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: l.Override.Wanted, Without: without}); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "The override is released on this node, without: %s.\nk3s restarts with it under the drain lock when everything else holds.\n", terminal.Clean(strings.Join(without, ", ")))
+	fmt.Fprint(out, "To watch it: zedkube topics zedkube/KubeLifecycle --watch\n")
+	return nil
+}
+
+// releasable are the preconditions that do not hold and that a release does without.
+func releasable(list []types.KubeLifecyclePrecondition) (names []string) {
+	for _, p := range list {
+		if p.Release {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
 func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) error {
+	if version == "override" {
+		return releaseOverride(out, p, now)
+	}
 	s, _, err := device.ReadRecord[types.K3sVersionStatus](p.TopicFile(device.Self, "K3sVersionStatus"))
 	if err != nil {
 		return fmt.Errorf("read which version of k3s is held back: %w", err)
@@ -64,10 +97,8 @@ func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) er
 		return err
 	}
 	var without []string
-	for _, precondition := range l.Preconditions {
-		if precondition.Release && l.To == version {
-			without = append(without, precondition.Name)
-		}
+	if l.To == version {
+		without = releasable(l.Preconditions)
 	}
 	if len(without) == 0 {
 		return terminal.ExitWith(exitRefused, fmt.Errorf("nothing that a release could do without is in the way of version %s: %s", terminal.Clean(version), terminal.Clean(l.Reason)))

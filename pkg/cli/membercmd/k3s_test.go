@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,5 +45,34 @@ func write(t *testing.T, path string, v any) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAnOverrideIsReleasedWithoutWhatTheSentenceAllows(t *testing.T) {
+	at := time.Date(2026, 11, 23, 11, 0, 0, 0, time.UTC)
+	waits := types.K3sOverrideTurn{Wanted: "5ab4", Reason: "It waits.", Preconditions: []types.KubeLifecyclePrecondition{
+		{Name: "NotHeld"}, {Name: "QuorumWithoutThis", Release: true}, {Name: "Agreed", Release: true},
+	}}
+	held := types.K3sOverrideTurn{Wanted: "5ab4", Reason: "It is held.", Preconditions: waits.Preconditions[:1]}
+	for name, row := range map[string]struct {
+		turn types.K3sOverrideTurn
+		why  string
+	}{
+		"it waits":                     {waits, ""},
+		"for what is not done without": {held, "It is held."},
+		"nothing is to change":         {types.K3sOverrideTurn{}, "it is not to be changed"},
+	} {
+		p := device.Options{Root: t.TempDir()}.Paths()
+		write(t, p.TopicFile(device.Self, "KubeLifecycle"), types.KubeLifecycle{Override: row.turn})
+		var out bytes.Buffer
+		err := releaseK3s(&out, p, "override", at)
+		r := requested[types.K3sReleaseRequest](t, p, "K3sReleaseRequest")
+		if row.why == "" {
+			if err != nil || r == nil || r.Version != "5ab4" || strings.Join(r.Without, " ") != "QuorumWithoutThis Agreed" || !strings.Contains(out.String(), "QuorumWithoutThis, Agreed") {
+				t.Errorf("%s: %v, %+v, %s", name, err, r, out.String())
+			}
+		} else if terminal.ExitCode(err) != exitRefused || !strings.Contains(err.Error(), row.why) || r != nil {
+			t.Errorf("%s: %v, %+v", name, err, r)
+		}
 	}
 }

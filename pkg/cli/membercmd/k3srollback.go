@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,9 +20,10 @@ func newK3sRetryCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	return out.Flag(&cobra.Command{
 		Use:   "retry",
-		Short: "Let k3s change again to the version to which this node could not change",
-		Long: "Let k3s change again to the version to which this node could not change. Until then, or until the setting k3s.version\n" +
-			"names another one, no node of the cluster changes to it.\n\n" + k3sExitCodes,
+		Short: "Let k3s change again to the version or override to which this node could not change",
+		Long: "Let k3s change again to the version to which this node could not change, or else to the override with which k3s did not\n" +
+			"come up here. Until then, or until the setting k3s.version or k3s.config.override is another one, no node of the cluster\n" +
+			"changes to it.\n\n" + k3sExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return out.RunAction(c, func(w io.Writer) error { return retryK3s(w, o.Paths(), time.Now()) })
@@ -39,23 +41,27 @@ func readLifecycle(p device.Paths) (types.KubeLifecycle, error) {
 
 func retryK3s(out io.Writer, p device.Paths, now time.Time) error {
 	l, err := readLifecycle(p)
+	failed, what := l.Failed, "Version"
+	if failed.To == "" {
+		failed, what = l.Override.Failed, "Override"
+	}
 	switch {
 	case err != nil:
 		return err
-	case l.Failed.To == "":
-		for _, c := range l.Preconditions {
+	case failed.To == "":
+		for _, c := range slices.Concat(l.Preconditions, l.Override.Preconditions) {
 			if c.Name == "OthersNotFailed" && !c.Holds {
 				return refuse("this node did not fail. %s Run it there: zedkube k3s retry", terminal.Clean(c.Reason))
 			}
 		}
-		return refuse("there is no version to which this node failed to change")
+		return refuse("there is no version or override to which this node failed to change")
 	case l.Phase == types.LifecycleReturns || l.Phase == types.LifecycleStuck:
-		return refuse("k3s has not returned to the version before: %s", terminal.Clean(l.Reason))
+		return refuse("k3s has not returned to what was before: %s", terminal.Clean(l.Reason))
 	}
-	if err := device.AskAgent(p, types.K3sRetryRequest{RequestedAt: now.UTC(), Version: l.Failed.To, FailedAt: l.Failed.At}); err != nil {
+	if err := device.AskAgent(p, types.K3sRetryRequest{RequestedAt: now.UTC(), Version: failed.To, FailedAt: failed.At}); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Version %s no longer counts as failed.\nTo watch it: zedkube topics zedkube/KubeLifecycle --watch\n", terminal.Clean(l.Failed.To))
+	fmt.Fprintf(out, "%s %s no longer counts as failed.\nTo watch it: zedkube topics zedkube/KubeLifecycle --watch\n", what, terminal.Clean(failed.To))
 	return nil
 }
 

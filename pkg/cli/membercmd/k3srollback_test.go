@@ -34,12 +34,14 @@ func TestAFailureIsRetriedOnTheNodeThatFailed(t *testing.T) {
 		is  types.KubeLifecycle
 		why string
 	}{
-		"it failed":                  {types.KubeLifecycle{Phase: types.LifecycleFailed, Failed: failed}, ""},
-		"nothing failed":             {types.KubeLifecycle{Phase: types.LifecycleIdle}, "there is no version to which this node failed"},
-		"another node failed":        {types.KubeLifecycle{Phase: types.LifecycleWaits, Preconditions: []types.KubeLifecyclePrecondition{{Name: "OthersNotFailed", Reason: "Node n2 failed."}}}, "Node n2 failed. Run it there"},
-		"it has not returned yet":    {types.KubeLifecycle{Phase: types.LifecycleReturns, Failed: failed}, "k3s has not returned"},
-		"it does not return by far":  {types.KubeLifecycle{Phase: types.LifecycleStuck, Failed: failed}, "k3s has not returned"},
-		"it was released since then": {types.KubeLifecycle{Phase: types.LifecycleWaits, Failed: failed}, ""},
+		"it failed":                    {types.KubeLifecycle{Phase: types.LifecycleFailed, Failed: failed}, ""},
+		"nothing failed":               {types.KubeLifecycle{Phase: types.LifecycleIdle}, "there is no version or override to which this node failed"},
+		"another node failed":          {types.KubeLifecycle{Phase: types.LifecycleWaits, Preconditions: []types.KubeLifecyclePrecondition{{Name: "OthersNotFailed", Reason: "Node n2 failed."}}}, "Node n2 failed. Run it there"},
+		"it has not returned yet":      {types.KubeLifecycle{Phase: types.LifecycleReturns, Failed: failed}, "k3s has not returned"},
+		"it does not return by far":    {types.KubeLifecycle{Phase: types.LifecycleStuck, Failed: failed}, "k3s has not returned"},
+		"an override failed":           {types.KubeLifecycle{Phase: types.LifecycleIdle, Override: types.K3sOverrideTurn{Failed: failed}}, ""},
+		"an override failed elsewhere": {types.KubeLifecycle{Override: types.K3sOverrideTurn{Preconditions: []types.KubeLifecyclePrecondition{{Name: "OthersNotFailed", Reason: "K3s on node n2 did not."}}}}, "K3s on node n2 did not. Run it there"},
+		"it was released since then":   {types.KubeLifecycle{Phase: types.LifecycleWaits, Failed: failed}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := device.Options{Root: t.TempDir()}.Paths()

@@ -26,7 +26,10 @@ type facts struct {
 
 	override       override // of settings
 	overrideStatus types.K3sOverrideStatus
-	former         override // read where the override is refused, until a file is kept
+	neverRan       bool   // no k3s has run here, as far as is known
+	current        onDisk // the override file
+	former         onDisk // what it was before a change that is under way
+	aside          keptfile.State
 }
 
 // action is everything decide may ask for.
@@ -34,9 +37,9 @@ type action struct {
 	publish *types.KubeConfig
 	status  *types.K3sVersionStatus
 	keep    *keptfile.Desired // make the file so
+	aside   *keptfile.Desired // and that of before
 
-	override   *types.K3sOverrideStatus
-	noOverride bool // there is no such setting: unpublish its status
+	override *types.K3sOverrideStatus
 
 	again   time.Duration // when to look again, at the latest
 	stuck   bool          // the disk does not answer
@@ -49,21 +52,12 @@ type action struct {
 // is one; a setting that is invalid changes nothing.
 func decide(f facts) action {
 	a := action{again: period, stuck: f.file.Busy && f.now.Sub(f.file.Since) > patience}
-	want := f.file.Kept
+	want, aside := fileWanted(f), asideWanted(f)
 	config, status, err := kubeConfig(f)
 	if f.heard {
-		switch {
-		case len(f.override.refused) == 0:
-			want = f.override.want
-		case want.Do == keptfile.Leave: // the last good one is that of a former run
-			want = f.former.want
-		}
 		err = errors.Join(err, f.override.err())
-		if s, is := overrideStatus(f); is {
-			a.override = &s
-		} else {
-			a.noOverride = true
-		}
+		s := overrideStatus(f)
+		a.override = &s
 	}
 	a.refused = errorText(err)
 	if f.node.known && (f.heard || config != f.published) {
@@ -72,8 +66,11 @@ func decide(f facts) action {
 	if f.node.known && (f.heard || f.status != (types.K3sVersionStatus{})) {
 		a.status = &status
 	}
+	if aside.Do != keptfile.Leave && !f.aside.Busy && f.aside.Due(aside, f.now, period) <= 0 {
+		a.aside = &aside
+	}
 	switch due := f.file.Due(want, f.now, period); {
-	case want.Do == keptfile.Leave, f.file.Busy:
+	case want.Do == keptfile.Leave, f.file.Busy, aside.Do == keptfile.Write, aside.Do == keptfile.Remove && f.lifecycle.Override.Released != "":
 	case due <= 0:
 		a.keep = &want
 	default:

@@ -117,7 +117,7 @@ func TestWhatTheOverrideFileShouldBe(t *testing.T) {
 		"one byte more":                       {base64.StdEncoding.EncodeToString([]byte(strings.Repeat("#", maxOverride+1))), nil, "k3s.config.override is refused: it is longer than 65536 bytes"},
 		"a huge setting is not even decoded":  {strings.Repeat("A", 64<<20), nil, "k3s.config.override is refused: it is longer than 65536 bytes"},
 	} {
-		a := decided(facts{now: now, heard: true, settings: settings("", "", row.setting)})
+		a := decided(facts{now: now, heard: true, settings: settings("", "", row.setting), node: node{alone: true}})
 		if d := cmp.Diff(row.want, a.keep); d != "" {
 			t.Errorf("%s: want -, got +\n%s", name, d)
 		}
@@ -175,7 +175,7 @@ func TestWhenTheOverrideFileIsLookedAt(t *testing.T) {
 			keep: &is,
 		},
 	} {
-		row.f.now = now
+		row.f.now, row.f.node.alone = now, true
 		if row.again == 0 {
 			row.again = period
 		}

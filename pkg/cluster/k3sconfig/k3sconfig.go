@@ -1,10 +1,11 @@
 // Package k3sconfig hands the kube container what the device's settings say of
 // k3s: its version, when machines go home, and a configuration of the user's own.
-// The version stays at what runs until KubeLifecycle releases another.
+// The version stays at what runs until KubeLifecycle releases another, and so does the
+// configuration of a member of a cluster.
 //
 //	reads:  ConfigItemValueMap, ClusterMembership, EdgeNodeInfo, nodes, KubeLifecycle, the k3s binary
 //	writes: KubeConfig, K3sVersionStatus, K3sOverrideStatus
-//	acts:   keeps the override file
+//	acts:   keeps the override file, and the former one beside it while it changes
 package k3sconfig
 
 import (
@@ -12,12 +13,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/k3sbinary"
+	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
 	"github.com/zedkube/zedkube/pkg/base/keptfile"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pubsub"
@@ -51,9 +54,11 @@ type Component struct {
 	Operations   types.OperationLog
 
 	file      keptfile.Keeper
+	aside     keptfile.Keeper // of the former file
 	override  override
-	former    override
-	reading   loop.Call[override]
+	current   onDisk
+	former    onDisk
+	reading   loop.Call[[2]onDisk]
 	readAt    time.Time
 	looking   loop.Call[binary]
 	lookedAt  time.Time
@@ -66,7 +71,7 @@ type Component struct {
 // ended, or when the disk does not let it end.
 func (c *Component) Run(ctx context.Context) {
 	defer c.closeFile()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Settings, c.Lifecycle, c.Membership, c.Info, &c.file, &c.looking, &c.reading)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Settings, c.Lifecycle, c.Membership, c.Info, &c.file, &c.aside, &c.looking, &c.reading)
 }
 
 // Step looks, decides and acts once.
@@ -90,22 +95,29 @@ func (c *Component) look(ctx context.Context) facts {
 	}
 	f.override = c.override
 	f.overrideStatus, _ = c.Override.Get(types.Global)
-	f.former = c.lookFormer(ctx, f)
+	_, err := k3sprocess.ReadPID(c.Files.K3s.PID)
+	f.neverRan = f.node.known && f.published.K3sVersion == "" && f.node.running == "" && errors.Is(err, fs.ErrNotExist)
+	c.lookFiles(ctx, f.now)
+	f.current, f.former, f.aside = c.current, c.former, c.aside.State()
 	return f
 }
 
-// lookFormer reads the override file that a former run left, for as long as nothing else
-// is known to be good. It may not be mounted yet.
-func (c *Component) lookFormer(ctx context.Context, f facts) override {
+// lookFiles reads the files that a former run left, until they are known. Their directory may not
+// be mounted yet.
+func (c *Component) lookFiles(ctx context.Context, now time.Time) {
 	if is, ok := c.reading.Take(); ok {
-		c.former = is
+		c.current.learn(is[0])
+		c.former.learn(is[1])
 	}
-	if f.heard && len(f.override.refused) > 0 && f.file.Kept.Do == keptfile.Leave && f.now.Sub(c.readAt) >= period {
-		c.readAt = f.now
-		c.reading.Begin(ctx, lookFor, func(context.Context) override { return readFormer(c.OverrideFile) })
+	if (c.current.name == "" || c.former.name == "") && !c.reading.Busy() && now.Sub(c.readAt) >= period {
+		c.readAt = now
+		c.reading.Begin(ctx, lookFor, func(context.Context) [2]onDisk {
+			return [2]onDisk{readOnDisk(c.OverrideFile), readOnDisk(c.formerFile())}
+		})
 	}
-	return c.former
 }
+
+func (c *Component) formerFile() string { return c.OverrideFile + ".former" }
 
 // lookNode is what is known of the k3s of this device. The Node of a former boot tells the
 // version of before.
@@ -153,11 +165,11 @@ func (c *Component) apply(ctx context.Context, a action) error {
 			}).Info("settings of k3s published")
 		}
 	}
-	switch {
-	case a.override != nil:
+	if a.override != nil {
 		errs = append(errs, c.tellOverride(ctx, *a.override))
-	case a.noOverride:
-		errs = append(errs, c.Override.Unpublish(types.Global))
+	}
+	if a.aside != nil {
+		c.aside.Begin(ctx, keptfile.File{Path: c.formerFile(), Name: "former override file of k3s"}, *a.aside)
 	}
 	if a.keep != nil {
 		c.file.Begin(ctx, keptfile.File{Path: c.OverrideFile, Name: "override file of k3s"}, *a.keep)
@@ -165,7 +177,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	if a.stuck {
 		errs = append(errs, errors.New("keep the override file of k3s: the disk does not answer"))
 	}
-	return errors.Join(append(errs, c.file.Err(), loop.After(a.again))...)
+	return errors.Join(append(errs, c.file.Err(), c.aside.Err(), loop.After(a.again))...)
 }
 
 // tell publishes at which version this node is kept. That a change is held, or a version
@@ -214,13 +226,27 @@ func (c *Component) logRefused(refused string) {
 
 // collect logs what came of the work on the file that has ended, if some has.
 func (c *Component) collect(ctx context.Context, now time.Time) {
+	if _, is, ok := c.aside.Collect(now); ok {
+		if is.Stands(is.Desired) {
+			c.former = onDisk{is.Desired, nameOf(is.Desired)}
+		}
+		if op := is.Act(); op != "" {
+			types.Did(types.Because(ctx, types.SettingK3sOverride, "k3s may not come up with another one"), c.Operations, op, "file/"+c.formerFile(), is.Err)
+		}
+	}
 	was, is, ok := c.file.Collect(now)
 	if !ok {
 		return
 	}
+	if is.Stands(is.Desired) {
+		c.current = onDisk{is.Desired, nameOf(is.Desired)}
+	}
 	why := "the setting is empty"
 	if is.Desired.Do == keptfile.Write {
-		why = "the setting has SHA-256 " + sumOf([]byte(is.Desired.Content))
+		why = "the setting has SHA-256 " + nameOf(is.Desired)
+	}
+	if l, _ := c.Lifecycle.Get(types.Global); l.Override.Released == nameOf(is.Desired) && l.Override.Failed.To != "" {
+		why = l.Override.Failed.Why
 	}
 	ctx = types.Because(ctx, types.SettingK3sOverride, why)
 	if op := is.Act(); op != "" {
@@ -244,7 +270,7 @@ func (c *Component) collect(ctx context.Context, now time.Time) {
 func (c *Component) closeFile() {
 	c.looking.Cancel()
 	c.reading.Cancel()
-	if !c.file.End() {
+	if ended := c.file.End(); !c.aside.End() || !ended {
 		c.Log.WithField("file", c.OverrideFile).Error("override file of k3s: the disk does not answer, stopping without it")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -29,13 +31,13 @@ const (
 	maxNotes = 20
 )
 
-// override is a configuration of k3s: the setting k3s.config.override, or the file that a
-// former run left. Only the content of want is the setting's own text, which may have secrets.
+// override is the setting k3s.config.override. Only the content of want is its own text, which
+// may have secrets.
 type override struct {
 	read     bool
 	setting  types.ConfigItemValue // it was read from
 	want     keptfile.Desired      // leaves the file alone where the setting is refused
-	sum      string                // of what it decodes to
+	sum      string                // as nameOf what it decodes to
 	refused  types.K3sOverrideNotes
 	warnings types.K3sOverrideNotes
 	sans     []string // option tls-san, which every certificate shows
@@ -49,7 +51,7 @@ func readOverride(m types.ConfigItemValueMap) (o override) {
 	case err != nil:
 		o.refused = note("", err.Error())
 	case content == nil:
-		o.want.Do = keptfile.Remove
+		o.want.Do, o.sum = keptfile.Remove, types.K3sNoOverride
 	default:
 		o = checked(content)
 	}
@@ -57,14 +59,83 @@ func readOverride(m types.ConfigItemValueMap) (o override) {
 	return o
 }
 
-// readFormer reads the file that a former run left, to be kept where it would be
-// accepted today.
-func readFormer(path string) override {
-	content, err := safefile.Read(path, maxOverride)
-	if err != nil { // not there, not mounted yet, or not ours
-		return override{}
+// onDisk is a file as it was last read or written here.
+type onDisk struct {
+	is   keptfile.Desired // leaves it alone where it cannot be read
+	name string           // as nameOf; "" while its directory is not mounted
+}
+
+// readOnDisk reads the file that a former run left.
+func readOnDisk(file string) onDisk {
+	if _, err := os.Stat(path.Dir(file)); err != nil {
+		return onDisk{}
 	}
-	return checked(content)
+	content, err := safefile.Read(file, maxOverride)
+	is := keptfile.Desired{Do: keptfile.Write, Content: string(content)}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		is = keptfile.Desired{Do: keptfile.Remove}
+	case err != nil:
+		return onDisk{name: types.K3sOverrideUnreadable}
+	}
+	return onDisk{is, nameOf(is)}
+}
+
+// learn takes what was read, where nothing is known yet.
+func (d *onDisk) learn(read onDisk) {
+	if d.name == "" {
+		*d = read
+	}
+}
+
+// accepted reports whether there is a file that would be accepted today.
+func (d onDisk) accepted() bool {
+	refused, _ := check([]byte(d.is.Content))
+	return d.is.Do == keptfile.Write && len(refused) == 0
+}
+
+// nameOf names a file as K3sOverrideTurn does, "" for one that is left alone.
+func nameOf(is keptfile.Desired) string {
+	switch is.Do {
+	case keptfile.Remove:
+		return types.K3sNoOverride
+	case keptfile.Write:
+		return sumOf([]byte(is.Content))
+	}
+	return ""
+}
+
+// fileWanted is what the override file should be. Each change of it restarts k3s: that of a member
+// is made when KubeLifecycle releases it, that of a device which hurts no other one at once.
+func fileWanted(f facts) keptfile.Desired {
+	want, accepted := f.file.Kept, f.heard && len(f.override.refused) == 0
+	var turn types.K3sOverrideTurn
+	if f.lifecycle != nil {
+		turn = f.lifecycle.Override
+	}
+	read := f.current.name != "" && f.former.name != ""
+	switch {
+	case read && turn.Released == f.former.name: // it is put back, whatever the setting says
+		want = f.former.is
+	case accepted && (f.node.alone || f.neverRan || f.override.sum == f.current.name || read && f.override.sum == turn.Released):
+		want = f.override.want
+	case want.Do == keptfile.Leave && f.heard && f.current.accepted(): // not before zedagent has spoken, which may change it at once
+		want = f.current.is
+	}
+	return want
+}
+
+// asideWanted is what the file of before the change should be, beside the override file: there
+// before that is written, and until the change has ended. k3s may have run well with it alone.
+func asideWanted(f facts) keptfile.Desired {
+	switch {
+	case f.lifecycle == nil || f.former.name == "":
+	case f.lifecycle.Override.Released == "" && f.lifecycle.Phase != types.LifecycleStuck && f.former.is.Do == keptfile.Write:
+		return keptfile.Desired{Do: keptfile.Remove}
+	case f.lifecycle.Override.Released != "" && f.lifecycle.Override.Former == f.current.name && f.current.is != f.former.is:
+		return f.current.is
+	}
+	return keptfile.Desired{}
 }
 
 func checked(content []byte) override {
@@ -138,21 +209,15 @@ func (o override) err() error {
 	return fmt.Errorf("%s is refused: %v", types.SettingK3sOverride, o.refused)
 }
 
-// overrideStatus is what to publish of the setting, false where there is none.
-func overrideStatus(f facts) (s types.K3sOverrideStatus, is bool) {
+// overrideStatus is what to publish of the setting.
+func overrideStatus(f facts) types.K3sOverrideStatus {
 	o := f.override
-	s = types.K3sOverrideStatus{Sum: o.sum, Accepted: len(o.refused) == 0, Refused: o.refused, Warnings: o.warnings, CertSANs: o.sans}
-	switch {
-	case f.file.Stands && f.file.Kept.Do == keptfile.Write:
-		s.InForce = sumOf([]byte(f.file.Kept.Content))
-	case f.file.Kept.Do == keptfile.Leave:
-		s.InForce = f.former.sum
-	}
+	s := types.K3sOverrideStatus{Sum: o.sum, Accepted: len(o.refused) == 0, InForce: f.current.name, Refused: o.refused, Warnings: o.warnings, CertSANs: o.sans}
 	s.Since = f.now.UTC().Truncate(time.Second)
 	if was := f.overrideStatus; !was.Since.IsZero() && was.Sum == s.Sum && slices.Equal(was.Refused, s.Refused) {
 		s.Since = was.Since
 	}
-	return s, o.want.Do != keptfile.Remove
+	return s
 }
 
 // check judges the configuration of k3s in content: why it is refused, and what

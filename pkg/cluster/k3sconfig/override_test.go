@@ -229,9 +229,7 @@ func TestTheLastGoodOverrideStays(t *testing.T) {
 		s.say("", "", overrideYAML)
 		s.expectOverride(good)
 		s.say("", "", "")
-		if got, is := s.override.Get(types.Global); is {
-			s.Errorf("%+v is published without a setting", got)
-		}
+		s.expectOverride(types.K3sOverrideStatus{Sum: types.K3sNoOverride, InForce: types.K3sNoOverride, Accepted: true})
 		s.expect("")
 		s.say("", "", bad)
 		s.expect("") // the last good one is none

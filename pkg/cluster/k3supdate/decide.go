@@ -85,6 +85,11 @@ type facts struct {
 	unlooked  bool // it is not known whether there is one: the disk has not answered yet
 	published types.KubeLifecycle
 	restartFacts
+
+	override   types.K3sOverrideStatus
+	alone      bool          // the device belongs to no cluster
+	unanswered time.Duration // for which the API server has not answered this agent
+	runs       bool          // a process of k3s is there
 }
 
 // acted is the last call that changed the binary.
@@ -118,14 +123,15 @@ const (
 )
 
 type action struct {
-	status  types.KubeLifecycle
-	journal types.KubeLifecycleJournal
-	call    call
-	prepare preparation
-	lacked  time.Duration   // as in facts
-	renews  bool            // the call is for a restart for certificates
-	stamp   *types.K3sStamp // to be written
-	again   time.Duration
+	status    types.KubeLifecycle
+	journal   types.KubeLifecycleJournal
+	call      call
+	prepare   preparation
+	lacked    time.Duration   // as in facts
+	renews    bool            // the call is for a restart for certificates
+	overrides bool            // the call is for a change of the override
+	stamp     *types.K3sStamp // to be written
+	again     time.Duration
 }
 
 // from is the version that a change begins with.
@@ -154,6 +160,10 @@ func decide(f facts) action {
 		a.journal.Failed, a.status.Failed = types.K3sFailure{}, types.K3sFailure{} // the setting has changed, or an operator says so
 		f.journal.Failed = a.journal.Failed
 	}
+	if f.journal.Override.To != "" && f.journal.Step == types.K3sStepNone && f.forgetsOverride() {
+		f.journal.Override, a.journal.Override = types.K3sFailure{}, types.K3sFailure{}
+	}
+	a.status.Override.Failed = f.journal.Override
 	if f.checked != nil && f.uptime >= f.checked.at+checkedFor {
 		f.checked = nil
 	}
@@ -168,6 +178,8 @@ func decide(f facts) action {
 		a.status.Drain = f.published.Drain
 	case f.journal.Step != types.K3sStepNone && f.journal.Kind == types.K3sRestart:
 		f.restarting(&a)
+	case f.journal.Step != types.K3sStepNone && f.journal.Kind == types.K3sOverride:
+		f.overriding(&a)
 	case f.journal.Step != types.K3sStepNone:
 		f.goesOn(&a)
 	case !f.heard:
@@ -180,6 +192,10 @@ func decide(f facts) action {
 	}
 	if a.journal.Kind == f.journal.Kind { // nothing has begun or ended
 		f.restarts(&a)
+		f.overrides(&a)
+	}
+	if a.journal.Kind != types.K3sOverride && f.journal.Kind != types.K3sOverride {
+		a.journal.Override = f.journal.Override
 	}
 	if a.journal.Restarts == (types.K3sRestarts{}) {
 		a.journal.Restarts = f.journal.Restarts
@@ -491,7 +507,7 @@ func (f facts) writes(a *action) {
 	if !f.heard || !f.known || f.unread { // of what is under way the journal knows
 		return
 	}
-	stamp := types.K3sStamp{Wanted: f.version.Wanted, Step: a.journal.Step, To: a.journal.To, Failed: a.journal.Failed.To, Joined: f.joined, Restarted: a.journal.Restarts.At}
+	stamp := types.K3sStamp{Wanted: f.version.Wanted, Step: a.journal.Step, To: a.journal.To, Failed: a.journal.Failed.To, Joined: f.joined, Restarted: a.journal.Restarts.At, Override: f.overrideStamp(a.journal.Override.To)}
 	if waitsForOthers(a.status.Restart) {
 		stamp.Restart = a.status.Restart.Wish
 	}

@@ -40,6 +40,15 @@ type device struct {
 	doubt     bool          // its clock is not believed
 	reset     types.CertsResetRequest
 	lacked    time.Duration
+	setting   string // k3s.config.override
+	file      string // that k3s runs with, or is to
+	downFor   string // file for which k3s was stopped
+	offline   bool   // the last override was released while k3s did not answer, as a cure
+}
+
+// changes reports whether k3s changes under the lock, and not offline.
+func (d *device) changes() bool {
+	return d.journal.Step != types.K3sStepNone && d.journal.Wish != types.RestartExpired && !(d.journal.Kind == types.K3sOverride && d.offline)
 }
 
 // world is a cluster in which anything happens at any time.
@@ -60,7 +69,11 @@ type world struct {
 	restarts  int
 	wishes    map[types.K3sRestartWish]int
 	drained   int
-	renewed   time.Duration // when k3s was last restarted because its certificates were due
+	override  string // the setting of all, in the end
+	overrides int
+	returned  int
+	bad       map[string]*device // which device has tried an override with which k3s does not come up
+	renewed   time.Duration      // when k3s was last restarted because its certificates were due
 	renewedOf *device
 	history   []string
 }
@@ -68,7 +81,7 @@ type world struct {
 var started = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 18)), now: 100 * time.Hour, wanted: patch, wishes: map[types.K3sRestartWish]int{}}
+	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 18)), now: 100 * time.Hour, wanted: patch, wishes: map[types.K3sRestartWish]int{}, override: "o-0", bad: map[string]*device{}}
 	w.unseen = w.r.IntN(4) == 0
 	servers := 1 + w.r.IntN(5)
 	for i := range servers + w.r.IntN(3) {
@@ -77,7 +90,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 			row = worker(row.Name, old)
 		}
 		row.TieBreaker, row.K3s = i == 1 && servers > 2, nil
-		w.devices = append(w.devices, &device{row: row, disk: old, published: old, up: true, expires: time.Duration(w.r.IntN(70)) * day})
+		w.devices = append(w.devices, &device{row: row, disk: old, published: old, up: true, setting: "o-0", file: "o-0", expires: time.Duration(w.r.IntN(70)) * day})
 	}
 	return w
 }
@@ -126,6 +139,7 @@ func (w *world) facts(d *device) facts {
 			Authorities: []types.K3sCertificate{{NotAfter: started.Add(9999 * day)}},
 		}},
 		acted: d.acted, restarted: d.restarted,
+		override: types.K3sOverrideStatus{Accepted: true, Sum: d.setting, InForce: d.file}, runs: d.up, unanswered: time.Duration(w.r.IntN(2)) * seenAfter,
 	}
 	f.evidence.at, f.evidence.disk = w.now, d.disk
 	to := w.wanted
@@ -169,9 +183,31 @@ func (w *world) facts(d *device) facts {
 func (w *world) agent(d *device) {
 	f := w.facts(d)
 	a := decide(f)
+	if was := d.journal; was.Kind == types.K3sOverride && was.Step != types.K3sStepNone && a.journal.Step == types.K3sStepChange && a.journal.Sum != was.Sum {
+		d.offline = true
+		w.note("%s is to be cured by %s", d.row.Name, a.journal.Sum)
+	}
 	switch begins := a.journal.Step != types.K3sStepNone && d.journal.Step == types.K3sStepNone; {
 	case begins && a.journal.Kind == types.K3sRestart:
 		w.restarted(d, a)
+	case begins && a.journal.Kind == types.K3sOverride:
+		w.overrides++
+		d.offline = !d.up
+		for _, other := range w.devices {
+			if other != d && other.changes() && d.up {
+				w.fail("%s takes %s while %s changes", d.row.Name, a.journal.Sum, other.row.Name)
+			}
+		}
+		w.note("%s begins %s", d.row.Name, a.journal.Sum)
+		if d.up && (w.lock.Holder != d.row.Name || w.lock.Task != types.TaskK3sChange) {
+			w.fail("%s takes %s while the lock is %+v", d.row.Name, a.journal.Sum, w.lock)
+		}
+		if d.hold {
+			w.fail("%s takes %s although the hold file is there", d.row.Name, a.journal.Sum)
+		}
+		if lack := types.LacksQuorum(w.nodes(), d.row.Name); d.up && lack != "" && d.row.Etcd && d.checked.at > w.disturbed {
+			w.fail("%s takes %s: %s", d.row.Name, a.journal.Sum, lack)
+		}
 	case begins:
 		w.began(d, a)
 	}
@@ -263,7 +299,7 @@ func (w *world) began(d *device, a action) {
 	w.changes++
 	w.note("%s begins %s", d.row.Name, a.status.To)
 	for _, other := range w.devices {
-		if other != d && other.journal.Step != types.K3sStepNone && other.journal.Wish != types.RestartExpired { // offline, without a lock
+		if other != d && other.changes() {
 			w.fail("%s changes while %s does", d.row.Name, other.row.Name)
 		}
 		if !d.row.IsServer() && other.row.IsServer() && other.row.KubeletVersion != a.status.To {
@@ -294,7 +330,7 @@ func (w *world) restarted(d *device, a action) {
 	w.wishes[wish]++
 	w.note("%s restarts: %s", d.row.Name, wish)
 	for _, other := range w.devices {
-		if other != d && other.journal.Step != types.K3sStepNone && !offline && other.journal.Wish != types.RestartExpired {
+		if other != d && other.changes() && !offline {
 			w.fail("%s restarts while %s changes", d.row.Name, other.row.Name)
 		}
 	}
@@ -319,6 +355,33 @@ func (w *world) restarted(d *device, a action) {
 	}
 }
 
+// takesFile is k3sconfig and the kube container: k3s is stopped for the file that is released.
+func (w *world) takesFile(d *device) {
+	turn := d.status.Override
+	if turn.Released == "" || turn.Released == d.file || w.r.IntN(3) > 0 {
+		return
+	}
+	for _, other := range w.devices {
+		if d.up && !d.offline && other != d && !other.up && other.downFor != "" && !other.away && !slices.Contains(d.release.Without, "NodesReady") {
+			w.fail("%s is stopped for %s, and %s is still down for %s", d.row.Name, turn.Released, other.row.Name, other.downFor)
+		}
+	}
+	if first := w.bad[turn.Released]; strings.HasSuffix(turn.Released, "bad") && turn.Released != turn.Former {
+		if first != nil && first != d && d.up && !d.offline && d.release.Version != turn.Released {
+			w.fail("%s takes %s, with which k3s of %s does not come up", d.row.Name, turn.Released, first.row.Name)
+		}
+		w.bad[turn.Released] = d
+	}
+	if d.journal.Step == types.K3sStepReturn {
+		w.returned++
+	}
+	w.note("%s: k3s stops for %s", d.row.Name, turn.Released)
+	if d.up {
+		d.downFor = turn.Released
+	}
+	d.file, d.up, d.row.Ready = turn.Released, false, types.ConditionUnknown
+}
+
 // container is EVE's: it looks at KubeConfig and the binary, and k3s comes up some time later.
 func (w *world) container(d *device) {
 	switch {
@@ -331,7 +394,8 @@ func (w *world) container(d *device) {
 		d.up, d.swapped, d.disk, d.row.Ready = false, w.now, d.published, types.ConditionUnknown
 	case !d.up && d.published != d.disk:
 		d.disk = d.published
-	case !d.up && !(d.bad && d.disk != d.row.KubeletVersion) && w.r.IntN(3) == 0:
+	case !d.up && !(d.bad && d.disk != d.row.KubeletVersion) && !strings.HasSuffix(d.file, "bad") && w.r.IntN(3) == 0:
+		d.downFor = ""
 		d.up, d.since, d.row.Ready, d.row.KubeletVersion = true, w.now, types.ConditionTrue, d.disk
 		if d.expires-w.now <= types.CertRenewableWithin {
 			d.expires = w.now + 365*day
@@ -401,6 +465,11 @@ func (w *world) chance(d *device) {
 		d.release = types.K3sReleaseRequest{Version: w.wanted, RequestedAt: started.Add(w.now), Without: all}
 	case 10:
 		d.doubt = !d.doubt
+	case 11: // it reaches one device after the other
+		w.override = fmt.Sprintf("o-%d%s", w.now, []string{"", "", "-bad"}[w.r.IntN(3)])
+		w.note("the override is %q", w.override)
+	case 12:
+		d.release = types.K3sReleaseRequest{Version: d.setting, RequestedAt: started.Add(w.now), Without: slices.Concat(all, []string{"NotFailed"})}
 	case 7:
 		d.reset = types.CertsResetRequest{RequestedAt: started.Add(w.now)}
 	case 8: // it has been off for long, or its clock was
@@ -423,7 +492,11 @@ func (w *world) step(calm bool) {
 	}
 	d := w.devices[w.r.IntN(len(w.devices))]
 	d.row.BootID = fmt.Sprint(d.boot)
+	if w.r.IntN(20) == 0 {
+		d.setting = w.override
+	}
 	w.agent(d)
+	w.takesFile(d)
 	w.container(d)
 	w.drains(d)
 	if !calm {
@@ -437,6 +510,7 @@ const settles = 2000
 // histories plays n histories, each of busy steps and then calm ones.
 func histories(t *testing.T, n, busy, calm int) {
 	changes, arrived, seeds, swaps, restores, restarts, drained, wishes := 0, 0, 0, 0, 0, 0, 0, map[types.K3sRestartWish]int{}
+	overridden, returned := 0, 0
 	for seed := uint64(1); seed <= uint64(n); seed++ {
 		w := newWorld(t, seed)
 		for range busy {
@@ -455,6 +529,9 @@ func histories(t *testing.T, n, busy, calm int) {
 		for _, d := range w.devices {
 			highest = max(highest, d.row.KubeletVersion, d.disk)
 		}
+		if strings.HasSuffix(w.override, "bad") {
+			w.override = "o-last"
+		}
 		w.wanted = highest // what every node may reach, whatever happened before
 		for range calm {
 			w.step(true)
@@ -466,6 +543,9 @@ func histories(t *testing.T, n, busy, calm int) {
 			if d.status.Drain.RequestedAt.IsZero() && d.drain.Phase != "" || !d.status.Drain.RequestedAt.IsZero() && d.status.Phase == types.LifecycleIdle {
 				w.fail("seed %d: %s stays drained: %+v, %+v", seed, d.row.Name, d.status, d.drain)
 			}
+			if calm >= settles && d.file != w.override && d.row.KubeletVersion == w.wanted && settled && w.lock.Holder == "" && d.status.Phase == types.LifecycleIdle && len(w.devices) != 2 && types.QuorumOf(w.nodes()).Voters != 2 {
+				w.fail("seed %d: %s has %s, not %s: %s", seed, d.row.Name, d.file, w.override, d.status.Override.Reason)
+			}
 			switch {
 			case d.row.KubeletVersion == w.wanted:
 				arrived++
@@ -476,12 +556,17 @@ func histories(t *testing.T, n, busy, calm int) {
 				w.fail("seed %d: %s is at %s, not %s: %s: %s", seed, d.row.Name, d.row.KubeletVersion, w.wanted, d.status.Phase, d.status.Reason)
 			}
 		}
+		overridden, returned = overridden+w.overrides, returned+w.returned
 		changes, restarts, seeds, swaps, restores, drained = changes+w.changes, restarts+w.restarts, seeds+1, swaps+w.swaps, restores+w.restores, drained+w.drained
 		for wish, n := range w.wishes {
 			wishes[wish] += n
 		}
 	}
 	t.Logf("%d drains", drained)
+	t.Logf("%d overrides, %d of them put back", overridden, returned)
+	if overridden < seeds || returned == 0 {
+		t.Error("next to no override is changed in these histories")
+	}
 	t.Logf("%d restarts for certificates: %v", restarts, wishes)
 	if restarts < seeds {
 		t.Error("next to no certificate is renewed in these histories")

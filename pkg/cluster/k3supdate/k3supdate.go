@@ -1,8 +1,8 @@
-// Package k3supdate decides to which version k3s changes on this node, and when it is its
-// turn: one node of the cluster after the other, under the drain lock (docs/wire.md,
+// Package k3supdate decides to which version and override k3s changes on this node, and when it is
+// its turn: one node of the cluster after the other, under the drain lock (docs/wire.md,
 // "KubeLifecycle").
 //
-//	reads:  K3sVersionStatus, settings, nodes, the drain lock, whatever makes this node go down, KubeNodeConditions, the hold file, an operator's release, retry
+//	reads:  K3sVersionStatus, K3sOverrideStatus, settings, nodes, the drain lock, whatever makes this node go down, KubeNodeConditions, the hold file, an operator's release, retry
 //	        and rollback, the binaries and the etcd of k3s, K3sCertificates, CertsResetRequest
 //	writes: KubeLifecycle, KubeLifecycleJournal
 //	acts:   stages the binary of k3s, has a snapshot of etcd taken, takes and frees the drain lock, stamps the own Node, restarts k3s where its binary is
@@ -61,6 +61,7 @@ type Kube interface {
 type K3s interface {
 	Find() (k3sprocess.Process, error)
 	HasSupervisor() bool
+	Runs() bool
 	Restart(ctx context.Context, found k3sprocess.Process) error
 }
 
@@ -70,6 +71,7 @@ type Component struct {
 	Pulse *loop.Pulse
 
 	Version          pubsub.Reader[types.K3sVersionStatus]
+	Override         pubsub.Reader[types.K3sOverrideStatus]
 	Settings         pubsub.Reader[types.ConfigItemValueMap]
 	Release          pubsub.Reader[types.K3sReleaseRequest]
 	Retry            pubsub.Reader[types.K3sRetryRequest]
@@ -118,6 +120,7 @@ type Component struct {
 	restarted time.Duration // uptime when k3s was
 	stamped   time.Duration // uptime when that was last tried
 	began     time.Duration // uptime of the first step
+	answered  time.Duration // when the API server last answered, or of the first step
 	lacked    time.Duration // as in facts
 	checked   *checked
 	tried     time.Duration // uptime of the last call
@@ -163,7 +166,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.preparing.End()
 	defer c.stamping.End()
 	defer c.calling.End()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Version, c.Settings, c.Release, c.Retry, c.Rollback, c.Info, c.Cluster, c.Membership, c.Nodes, &c.pods,
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Version, c.Override, c.Settings, c.Release, c.Retry, c.Rollback, c.Info, c.Cluster, c.Membership, c.Nodes, &c.pods,
 		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, c.Certificates, c.Reset, &c.calling, &c.stamping, &c.looking, &c.holding, &c.preparing)
 }
 
@@ -204,6 +207,9 @@ func (c *Component) Step(ctx context.Context) error {
 	if why := a.status.Restart.Reason; why != "" && why != f.published.Restart.Reason {
 		c.Log.WithField("wish", a.status.Restart.Wish).Info(why)
 	}
+	if why := a.status.Override.Reason; why != "" && why != f.published.Override.Reason && why != a.status.Reason {
+		c.Log.WithField("override", a.status.Override.Wanted).Info(why)
+	}
 	if err := c.Lifecycle.Publish(types.Global, a.status); err != nil {
 		errs = append(errs, fmt.Errorf("publish KubeLifecycle: %w", err))
 	}
@@ -217,7 +223,10 @@ func (c *Component) Step(ctx context.Context) error {
 			c.restarted = f.uptime
 		}
 		by, why := types.SettingK3sVersion, a.status.Reason
-		if a.renews {
+		switch {
+		case a.overrides:
+			by, why = types.SettingK3sOverride, cmp.Or(a.status.Override.Reason, a.status.Reason)
+		case a.renews:
 			by, why = "", cmp.Or(a.status.Restart.Reason, a.status.Reason)
 		}
 		c.calling.Begin(types.Because(ctx, by, why), callTimeout, func(ctx context.Context) result { return c.call(ctx, a.call, f) })
@@ -236,7 +245,7 @@ func (c *Component) gathers(ctx context.Context, f facts, a action) {
 		c.holding.Begin(ctx, lookFor, func(context.Context) hold { return c.holds(reset, f.own.IsServer()) })
 	}
 	every, to := idleEvery, ""
-	if a.status.To != "" || a.status.Restart.Wish != "" {
+	if a.status.To != "" || a.status.Restart.Wish != "" || a.status.Override.Wanted != "" {
 		every, to = lookEvery, a.status.To
 	}
 	if g := c.gathered; !c.looking.Busy() && (g.at == 0 || g.to != to || f.uptime >= g.at+every) {
@@ -284,6 +293,7 @@ func (c *Component) look() facts {
 	f.unread, f.unlooked = !there && (c.hold.journal || c.hold.at == 0), c.hold.at == 0
 	f.published, _ = c.Lifecycle.Get(types.Global)
 	f.version, f.heard = c.Version.Get(types.Global)
+	f.override, _ = c.Override.Get(types.Global)
 	f.release, _ = c.Release.Get(types.Global)
 	f.retry, _ = c.Retry.Get(types.Global)
 	f.rollback, _ = c.Rollback.Get(types.Global)
@@ -298,6 +308,10 @@ func (c *Component) look() facts {
 	nodes := c.Nodes.All()
 	f.own, there = types.OwnNode(nodes, info)
 	f.known = known && api.Answers() && api.Synced && named && there && f.own.BootID == c.BootID && c.BootID != ""
+	if f.known || c.answered == 0 {
+		c.answered = f.uptime
+	}
+	f.unanswered, f.runs = f.uptime-c.answered, c.K3s.Runs()
 	f.nodes = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
 	f.order = order(f.nodes)
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
@@ -316,6 +330,7 @@ func (c *Component) look() facts {
 	f.drain, _ = c.Drain.Get(types.Global)
 	member, is := c.Membership.Get(types.Global)
 	f.leaves = member.State == types.MembershipLeaving
+	f.alone = is && !member.Belongs()
 	if member.Belongs() && member.Config != nil {
 		f.cluster = member.Config.ClusterID.UUID.String()
 	}

@@ -83,6 +83,7 @@ type agent struct {
 	lost       bool // the agent is killed before the next restart of k3s
 	renewals   []time.Time
 	stop       func()
+	overrides
 }
 
 // disk is that of a device on which no k3s can be seen, unless found says something else.
@@ -203,7 +204,7 @@ func (a *agent) runs(version, wanted string) {
 func (a *agent) component() *Component {
 	log, _ := logtest.NewNullLogger()
 	return &Component{
-		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Settings: &a.settings, Release: &a.release, Retry: &a.retry, Rollback: &a.rollback, Info: &a.info, Cluster: &a.status,
+		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Override: &a.override, Settings: &a.settings, Release: &a.release, Retry: &a.retry, Rollback: &a.rollback, Info: &a.info, Cluster: &a.status,
 		Membership: &a.member, Nodes: &a.nodes, AppPods: &a.site.pods, Leases: &a.leases, API: &a.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator,
 		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Disk: a.onDisk(), Operations: types.NoOperations{},
 		Certificates: &a.certs, Reset: &a.reset, LeafFiles: LeafFiles{Dirs: []string{a.hold + ".k3s"}},
@@ -223,8 +224,11 @@ func (a *agent) start() {
 
 func (a *agent) Find() (k3sprocess.Process, error) {
 	a.mu.Lock()
-	started := a.started
+	started, dead := a.started, a.dead
 	a.mu.Unlock()
+	if dead {
+		return k3sprocess.Process{}, nil
+	}
 	a.disk.Lock()
 	defer a.disk.Unlock()
 	if a.disk.found.Binary == "" && a.real == nil && started == 0 {
@@ -234,6 +238,12 @@ func (a *agent) Find() (k3sprocess.Process, error) {
 }
 
 func (a *agent) HasSupervisor() bool { return false }
+
+func (a *agent) Runs() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.dead
+}
 
 func (a *agent) onDisk() Disk {
 	if a.real != nil {
@@ -311,6 +321,7 @@ func (s *site) pass(d time.Duration) {
 		synctest.Wait()
 		for _, a := range s.agents {
 			a.drains()
+			a.takesOverride()
 			v, _ := a.version.Get(types.Global)
 			binary, restarts := "", false
 			a.disk.with(func() { binary, restarts, a.restarts = a.disk.found.Binary, a.restarts, false })

@@ -119,15 +119,25 @@ func (f facts) restarts(a *action) {
 	defer func() { a.renews = a.call != before }()
 	r.Preconditions = f.restartPreconditions(r)
 	lacking := slices.DeleteFunc(slices.Clone(r.Preconditions), func(p types.KubeLifecyclePrecondition) bool { return p.Holds })
-	switch {
-	case a.call == take:
+	if a.call == take {
 		r.Reason = "The version of k3s changes first, which starts it as well."
-	case len(lacking) > 0:
-		r.Reason = restartWaitsFor(lacking)
+		return
+	}
+	if len(lacking) > 0 {
+		r.Reason = waitsUntil("k3s is not restarted for its certificates yet: ", lacking, "zedkube certs reset")
 		if snapshot := func(p types.KubeLifecyclePrecondition) bool { return p.Name == "Snapshot" }; a.prepare == noPreparation && f.evidence.saves &&
 			slices.ContainsFunc(lacking, snapshot) && f.prepared.due(save, a.status.To, f.uptime) {
 			a.prepare = save
 		}
+	}
+	f.inTurn(a, &r.Reason, lacking, r.Wish == types.RestartExpired, f.restartNow)
+}
+
+// inTurn goes on with a restart of k3s: look, take the lock and look again, begin. One that asks
+// nobody begins at once.
+func (f facts) inTurn(a *action, reason *string, lacking []types.KubeLifecyclePrecondition, offline bool, begin func(*action)) {
+	switch {
+	case len(lacking) > 0:
 		onlyChecks := !slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return p.Name != "Volumes" && p.Name != "Lock" })
 		if f.mine() {
 			f.gives(a)
@@ -135,21 +145,20 @@ func (f facts) restarts(a *action) {
 			a.call = check
 		}
 	case f.busy, f.holdIsOld: // what is under way may free the drain lock
-		r.Reason, a.call = "What is under way has to end before.", noCall
-	case r.Wish == types.RestartExpired:
-		f.restartNow(a)
+		*reason, a.call = "What is under way has to end before.", noCall
+	case offline:
+		begin(a)
 	case f.checked == nil:
-		r.Reason = "All nodes and the volumes with a replica here are looked at once more."
+		*reason = "All nodes and the volumes with a replica here are looked at once more."
 		if f.uptime >= f.triedAt+checkEvery || f.triedAt == 0 {
 			a.call = check
 		}
 	case f.mine() && f.checked.lock.BootID != f.boot: // another node may be taking it
-		r.Reason = "The drain lock of a former boot is freed."
-		a.call = free
+		*reason, a.call = "The drain lock of a former boot is freed.", free
 	case !f.mine():
-		r.Reason, a.call = "The drain lock is taken.", take
+		*reason, a.call = "The drain lock is taken.", take
 	default:
-		f.restartNow(a)
+		begin(a)
 	}
 }
 
@@ -455,16 +464,16 @@ func (f facts) unannounced(r *types.K3sRestartStatus, lost string) string {
 	return fmt.Sprintf("%s; all the same k3s is restarted once that has been said for %s, because a certificate expires soon or has expired", lost, announced)
 }
 
-// restartWaitsFor is the sentence of a restart that waits.
-func restartWaitsFor(lacking []types.KubeLifecyclePrecondition) string {
-	why := "k3s is not restarted for its certificates yet: " + strings.ToLower(lacking[0].Reason[:1]) + lacking[0].Reason[1:]
+// waitsUntil is the sentence of a restart that waits.
+func waitsUntil(what string, lacking []types.KubeLifecyclePrecondition, release string) string {
+	why := what + strings.ToLower(lacking[0].Reason[:1]) + lacking[0].Reason[1:]
 	if n := len(lacking) - 1; n > 0 {
 		why += fmt.Sprintf(" It waits for %s besides.", phrase.Counted(n, "precondition"))
 	}
 	if slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return !p.Release && p.Name != "Volumes" }) {
 		return why
 	}
-	return why + " If that is as it should be, run here: zedkube certs reset"
+	return why + " If that is as it should be, run here: " + release
 }
 
 // waitsForOthers reports whether only other nodes keep this one from being restarted: then
