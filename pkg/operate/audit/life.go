@@ -142,6 +142,9 @@ func checked(o types.Operation, preconditions []types.KubeLifecyclePrecondition)
 func (l life) changes(last types.Operation) types.Operation {
 	c := l.change
 	o := types.Operation{Component: "k3supdate", By: types.SettingK3sVersion, Op: changeVersion, Target: "version/" + c.To, Why: strings.TrimSpace(c.Reason + " " + c.Commit)}
+	if c.Kind == types.K3sOverride {
+		o.By = types.SettingK3sOverride
+	}
 	switch {
 	case c.Kind == types.K3sRestart: // its own lines tell of it
 		return types.Operation{}

@@ -157,7 +157,7 @@ func phaseOf(f facts, s types.ClusterObjectStatus) (types.ClusterPhase, string) 
 // upgrading says what is being updated, "" for nothing.
 func upgrading(f facts) string {
 	switch p := f.lifecycle.Phase; {
-	case f.lifecycle.Kind == types.K3sRestart: // it stays as it is
+	case f.lifecycle.Kind == types.K3sRestart, f.lifecycle.Kind == types.K3sOverride: // it stays as it is
 	case p == types.LifecycleChanges, p == types.LifecycleReturns: // each for 30 minutes at most
 		return sentence(f.lifecycle.Reason)
 	case f.updating() && !f.silent(): // components are updated through the API server

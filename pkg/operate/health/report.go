@@ -152,10 +152,13 @@ func findK3sOverride(o seen, tell func(types.Finding)) {
 	switch {
 	case s.Accepted:
 		what, notes = "is accepted, and probably has a mistake", s.Warnings
-	case s.InForce == "":
+	case s.InForce == "", s.InForce == types.K3sNoOverride:
 		what = "is refused, and k3s goes on without one"
 	case s.InForce == s.Sum:
 		what = "is refused; k3s goes on with it all the same, since it was in force before it was checked"
+	}
+	if o.Change != nil && o.Change.Override.Failed.To != "" {
+		tell(bad("Change the setting k3s.config.override at the controller, or: zedkube k3s retry", "An override of k3s failed%s", because(o.Change.Override.Failed.Why)).Of("", o.Change.Override.Failed.At))
 	}
 	if len(notes) > 0 {
 		tell(warn("Change the setting at the controller. Every reason is in: zedkube topics zedkube/K3sOverrideStatus/global",

@@ -150,6 +150,10 @@ func TestProblems(t *testing.T) {
 			o.Override = &types.K3sOverrideStatus{Accepted: true, Warnings: []types.K3sOverrideNote{{Option: "disable", Why: "w"}}}
 		}, []string{"warn K3sOverride"}},
 		{"a change of k3s waits", lifecycle(types.LifecycleWaits), nil},
+		{"an override of k3s failed", func(o *overview.Overview) {
+			o.Override = &types.K3sOverrideStatus{Accepted: true}
+			o.Change = &types.KubeLifecycle{Override: types.K3sOverrideTurn{Failed: types.K3sFailure{To: "a", Why: "No."}}}
+		}, []string{"bad K3sOverride"}},
 		{"a change of k3s is stuck", lifecycle(types.LifecycleStuck), []string{"bad K3sChange"}},
 		{"a change of k3s was taken back", lifecycle(types.LifecycleFailed), []string{"warn K3sChange"}},
 		{"what a dead agent said last of a change is no news", func(o *overview.Overview) {
@@ -290,6 +294,7 @@ func TestWhatIsSaidOfAnOverrideOfK3s(t *testing.T) {
 	for want, s := range map[string]types.K3sOverrideStatus{
 		"is refused, and k3s goes on with the last one that was accepted: it is not YAML; line 3: w.": {Sum: "a", InForce: "b", Refused: refused},
 		"is refused, and k3s goes on without one: it is not YAML":                                     {Refused: refused},
+		"is refused, and k3s goes on without one: it is not YAML; line 3: w.":                         {Sum: "a", InForce: types.K3sNoOverride, Refused: refused},
 		"is refused; k3s goes on with it all the same, since":                                         {Sum: "a", InForce: "a", Refused: refused},
 		"is accepted, and probably has a mistake: disable: w.":                                        {Sum: "a", InForce: "a", Accepted: true, Warnings: types.K3sOverrideNotes{{Option: "disable", Why: "w"}}},
 	} {

@@ -52,6 +52,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	if l, ok := c.Lifecycle.Get(types.Global); ok {
 		s.gauge("zedkube_certificate_renewal_failed", "1 where the last restart of k3s for its certificates did not renew them.", boolValue(l.Restart.Failed != ""))
+		s.gauge("zedkube_k3s_override_failed", "1 where k3s did not come up with the override that the setting asks for.", boolValue(l.Override.Failed.To != ""))
 	}
 }
 

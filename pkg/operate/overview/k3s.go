@@ -24,6 +24,9 @@ func (r *reader) k3s() {
 			r.o.K3s = append(r.o.K3s, fmt.Sprintf("Order of the change to %s: %s.", l.To, strings.Join(order, ", ")))
 		}
 	}
+	if o := l.Override; o.Reason != "" && o.Reason != l.Reason {
+		r.o.K3s = append(r.o.K3s, o.Reason)
+	}
 	if source.Known() && (k.LastError != "" || !k.AllComponentsInitialized) {
 		said := "The kube container is in state " + cmp.Or(k.State, "unknown") + ", and not all is initialized."
 		if k.LastError != "" {
