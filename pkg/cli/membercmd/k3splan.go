@@ -109,10 +109,16 @@ func (p k3sPlan) put(t *terminal.Screen) {
 	if p.Phase != "" {
 		t.Field("now", terminal.Plain, string(p.Phase)+": "+terminal.Clean(p.Reason))
 	}
-	for i, n := range p.Nodes {
+	putK3sWaits(t, p.Nodes, p.Preconditions)
+	k3sStatus{Next: p.To, Against: p.Against, Unknown: p.Unknown}.putFindings(t)
+}
+
+// putK3sWaits shows the order of the nodes, and what a change or restart of k3s waits for.
+func putK3sWaits(t *terminal.Screen, order []types.KubeLifecycleNode, preconditions []types.KubeLifecyclePrecondition) {
+	for i, n := range order {
 		t.Put(2, terminal.Plain, fmt.Sprintf("%d %s %s %s", i+1, terminal.Clean(n.Name), terminal.Clean(n.Version), n.State))
 	}
-	for _, c := range p.Preconditions {
+	for _, c := range preconditions {
 		switch {
 		case c.Holds:
 			t.Put(2, terminal.Green, "holds "+terminal.Clean(c.Name))
@@ -122,5 +128,4 @@ func (p k3sPlan) put(t *terminal.Screen) {
 			t.Put(2, terminal.Red, "lacks "+terminal.Clean(c.Name+": "+c.Reason))
 		}
 	}
-	k3sStatus{Next: p.To, Against: p.Against, Unknown: p.Unknown}.putFindings(t)
 }

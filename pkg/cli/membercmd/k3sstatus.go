@@ -19,6 +19,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -32,8 +33,9 @@ func newK3sStatusCommand(o *device.Options) *cobra.Command {
 		Use:   "status",
 		Short: "Show the k3s of this node, and what is against another version",
 		Long: "Show the k3s of this node: the binary on disk, the version that runs, what is staged, etcd and its newest snapshot, which\n" +
-			"is read back; and what is against a change to the staged version, else to that of the setting k3s.version, else to the next\n" +
-			"minor version. It changes nothing. See docs/operations.md, \"The version of k3s\".\n\n" + terminal.ShowExitCodes,
+			"is read back; the phase of a change or restart of k3s, and what that waits for; what is not in order of the kube container;\n" +
+			"and what is against a change to the staged version, else to that of the setting k3s.version, else to the next minor\n" +
+			"version. It changes nothing. See docs/operations.md, \"The version of k3s\".\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			p := o.Paths()
@@ -89,6 +91,8 @@ type k3sStatus struct {
 	Path       string // of the binary
 	OnDisk     string // its version
 	Kept       types.K3sVersionStatus
+	Lifecycle  types.KubeLifecycle // as the agent published it
+	Container  []string            // sentences: what is not in order of the kube container and its components
 	Staged     *k3sbinary.Staged
 	Etcd       *k3setcd.Health
 	Snapshot   *k3setcd.Snapshot // the newest, if it could be read back
@@ -104,6 +108,9 @@ func (l k3sLook) at(ctx context.Context, now time.Time) k3sStatus {
 	var err error
 	s.Kept, _, err = device.ReadRecord[types.K3sVersionStatus](l.TopicFile(device.Self, "K3sVersionStatus"))
 	s.missing(err)
+	s.Lifecycle, _, err = device.ReadRecord[types.KubeLifecycle](l.TopicFile(device.Self, "KubeLifecycle"))
+	s.missing(err)
+	s.Container = overview.KubeContainer(l.Root)
 	l.binary(ctx, &s)
 	l.etcd(ctx, &s)
 	minor := s.next()
@@ -255,7 +262,42 @@ func (s k3sStatus) put(t *terminal.Screen) {
 	if s.APIs != nil {
 		t.Field("APIs", terminal.Plain, phrase.Counted(len(s.APIs.APIs), "deprecated API")+" in use since "+terminal.Stamp(s.APIs.StartedAt, s.ReadAt))
 	}
+	s.putLifecycle(t)
+	for _, text := range s.Container {
+		t.Put(0, terminal.Yellow, terminal.Clean(text))
+	}
 	s.putFindings(t)
+}
+
+// putLifecycle shows what the agent says of a change and of a restart of k3s.
+func (s k3sStatus) putLifecycle(t *terminal.Screen) {
+	l, look := s.Lifecycle, terminal.Yellow
+	switch l.Phase {
+	case "":
+		return
+	case types.LifecycleIdle:
+		look = terminal.Plain
+	case types.LifecycleRefused, types.LifecycleFailed, types.LifecycleStuck:
+		look = terminal.Red
+	}
+	field := func(name string, look terminal.Style, text string) {
+		if text != "" {
+			t.Field(name, look, terminal.Clean(text))
+		}
+	}
+	field("phase", look, string(l.Phase)+": "+l.Reason)
+	field("since", terminal.Plain, terminal.Stamp(l.Since, s.ReadAt))
+	field("to", terminal.Plain, l.To)
+	field("commit", terminal.Yellow, l.Commit)
+	if l.Failed.To != "" {
+		field("failed", terminal.Red, l.Failed.To+", "+terminal.Stamp(l.Failed.At, s.ReadAt)+": "+l.Failed.Why)
+	}
+	field("rollback", terminal.Plain, strings.TrimSpace(l.Rollback.To+" "+cmp.Or(l.Rollback.Lacks, l.Rollback.Loses)))
+	putK3sWaits(t, l.Nodes, l.Preconditions)
+	field("restart", terminal.Red, l.Restart.Failed)
+	field("restart", terminal.Yellow, l.Restart.Reason)
+	field("announced", terminal.Yellow, l.Restart.Announced)
+	putK3sWaits(t, nil, l.Restart.Preconditions)
 }
 
 func (s k3sStatus) putFindings(t *terminal.Screen) {

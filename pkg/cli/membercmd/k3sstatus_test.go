@@ -51,6 +51,7 @@ func k3sDevice(t *testing.T) k3sLook {
 		"persist/vault/kube/rancher/k3s/server/db/etcd/name":               "x",
 		"persist/vault/kube/rancher/k3s/server/db/snapshots/zedkube-n1-17": data + string(sum[:]),
 		"run/zedkube/K3sVersionStatus/global.json":                         `{"Version":"v1.33.3+k3s1","Running":"v1.33.3+k3s1","OnDisk":true,"Wanted":"v1.34.2+k3s1","Held":true,"Why":"The setting is held."}`,
+		"run/zedkube/KubeLifecycle/global.json":                            `{"Phase":"Idle","Reason":"k3s stays as it is."}`,
 		"persist/status/zedkube/KubeNodeConditions/global.json":            `{"KubeVirt":"v1.7.3","Longhorn":"v1.9.1"}`,
 	})
 	if err := os.Chmod(filepath.Join(root, bin), 0o755); err != nil {
@@ -87,6 +88,55 @@ func TestAServerInOrderHasNothingAgainstAChange(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
 		}
+	}
+}
+
+func TestTheStatusOfK3sSaysWhatTheAgentAndTheKubeContainerSay(t *testing.T) {
+	at := time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)
+	for name, row := range map[string]struct {
+		is    types.KubeLifecycle
+		words []string
+		not   []string
+	}{
+		"it stays": {types.KubeLifecycle{Phase: types.LifecycleIdle, Reason: "k3s stays as it is."}, []string{"phase       Idle: k3s stays as it is."}, []string{"commit ", "failed ", "rollback ", "announced "}},
+		"it is stuck on the last server": {
+			types.KubeLifecycle{
+				Phase: types.LifecycleStuck, Reason: "The API server does not answer.", Since: at, To: "v1.34.2+k3s1", Commit: "This node is the last server.",
+				Rollback: types.K3sRollback{To: "v1.33.3+k3s1", Lacks: "The data is of it."}, Nodes: []types.KubeLifecycleNode{{Name: "n1", Version: "v1.34.2+k3s1", State: "done"}},
+			},
+			[]string{"phase       Stuck: The API server does not answer.", "since       2026-11-01 10:00:00Z", "to          v1.34.2+k3s1", "commit      This node is the last server.", "rollback    v1.33.3+k3s1 The data is of it.", "1 n1 v1.34.2+k3s1 done"}, nil,
+		},
+		"it failed, and waits": {
+			types.KubeLifecycle{
+				Phase: types.LifecycleWaits, Reason: "It failed.", Failed: types.K3sFailure{To: "v1.34.2+k3s1", Why: "It did not start.", At: at},
+				Preconditions: []types.KubeLifecyclePrecondition{{Name: "Quorum", Holds: true}, {Name: "NotFailed", Reason: "It failed.", Release: true}},
+			},
+			[]string{"failed      v1.34.2+k3s1, 2026-11-01 10:00:00Z", ": It did not start.", "holds Quorum", "lacks NotFailed: It failed. (zedkube k3s release does without)"}, []string{"rollback "},
+		},
+		"a restart waits": {
+			types.KubeLifecycle{Phase: types.LifecycleIdle, Restart: types.K3sRestartStatus{
+				Reason: "k3s is not restarted yet.", Announced: "etcd has no quorum", Failed: "The last one renewed none.", Preconditions: []types.KubeLifecyclePrecondition{{Name: "Turn", Reason: "Node n2 is first."}},
+			}},
+			[]string{"restart     The last one renewed none.", "restart     k3s is not restarted yet.", "announced   etcd has no quorum", "lacks Turn: Node n2 is first."}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := k3sDevice(t)
+			write(t, l.TopicFile(device.Self, "KubeLifecycle"), row.is)
+			write(t, l.TopicFile("kube-init", "KubeInitStatus"), types.KubeInitStatus{State: "BACKOFF\x1b", LastError: "no space"})
+			write(t, l.PersistentFile("zedagent", "KubeClusterUpdateStatus"), types.KubeClusterUpdateStatus{Component: types.KubeCompLonghorn, Status: types.KubeCompUpdateFailed})
+			got := drawn(l.at(t.Context(), time.Now()))
+			for _, want := range append(row.words, "in state BACKOFF", "Its last error: no space", "update of component longhorn failed, and it begins no other one") {
+				if !strings.Contains(got, want) {
+					t.Errorf("there is no %q in\n%s", want, got)
+				}
+			}
+			for _, word := range append(row.not, "\x1b") {
+				if strings.Contains(got, word) {
+					t.Errorf("there is %q in\n%s", word, got)
+				}
+			}
+		})
 	}
 }
 
