@@ -170,6 +170,9 @@ func TestK3sEndsByASignalAfterTheMarkerIsThere(t *testing.T) {
 	if _, err := h.Find(); err == nil {
 		t.Error("k3s is found although it has ended")
 	}
+	if h.Runs() {
+		t.Error("it runs although it has ended")
+	}
 }
 
 func TestNothingIsDoneToAnotherProcess(t *testing.T) {
@@ -197,6 +200,9 @@ func TestNothingIsDoneToAnotherProcess(t *testing.T) {
 		h.start("cluster-init.sh", "k3s", "agent")
 		if _, err := h.Find(); err == nil {
 			t.Error("it counts as a server")
+		}
+		if !h.Runs() {
+			t.Error("it does not run")
 		}
 	})
 	t.Run("nothing would start it again", func(t *testing.T) {

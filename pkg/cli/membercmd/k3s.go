@@ -1,7 +1,6 @@
 package membercmd
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -47,37 +46,13 @@ func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 	})
 }
 
-// releaseOverride is for the override that KubeLifecycle waits with.
-func releaseOverride(out io.Writer, p device.Paths, now time.Time) error {
-	l, err := readLifecycle(p)
-	if err != nil {
-		return err
-	}
-	without := releasable(l.Override.Preconditions)
-	if len(without) == 0 {
-		return refuse("nothing that a release could do without is in the way of the override: %s", terminal.Clean(cmp.Or(l.Override.Reason, "it is not to be changed")))
-	}
-	if err := device.AskAgent(p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: l.Override.Wanted, Without: without}); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "The override is released on this node, without: %s.\nk3s restarts with it under the drain lock when everything else holds.\n", terminal.Clean(strings.Join(without, ", ")))
-	fmt.Fprint(out, "To watch it: zedkube topics zedkube/KubeLifecycle --watch\n")
-	return nil
-}
-
-// releasable are the preconditions that do not hold and that a release does without.
-func releasable(list []types.KubeLifecyclePrecondition) (names []string) {
-	for _, p := range list {
-		if p.Release {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
 func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) error {
 	if version == "override" {
-		return releaseOverride(out, p, now)
+		l, err := readLifecycle(p)
+		if err != nil {
+			return err
+		}
+		return askRelease(out, p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: l.Override.Wanted}, "the override", l.Override.Preconditions, l.Override.Reason)
 	}
 	s, _, err := device.ReadRecord[types.K3sVersionStatus](p.TopicFile(device.Self, "K3sVersionStatus"))
 	if err != nil {
@@ -96,18 +71,27 @@ func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) er
 	if err != nil {
 		return err
 	}
-	var without []string
-	if l.To == version {
-		without = releasable(l.Preconditions)
+	if l.To != version {
+		l.Preconditions = nil
 	}
-	if len(without) == 0 {
-		return terminal.ExitWith(exitRefused, fmt.Errorf("nothing that a release could do without is in the way of version %s: %s", terminal.Clean(version), terminal.Clean(l.Reason)))
+	return askRelease(out, p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: version}, "version "+version, l.Preconditions, l.Reason)
+}
+
+// askRelease requests what does without those preconditions that a release may do without.
+func askRelease(out io.Writer, p device.Paths, r types.K3sReleaseRequest, what string, list []types.KubeLifecyclePrecondition, why string) error {
+	for _, precondition := range list {
+		if precondition.Release {
+			r.Without = append(r.Without, precondition.Name)
+		}
 	}
-	if err := device.AskAgent(p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: version, Without: without}); err != nil {
+	if len(r.Without) == 0 {
+		return refuse("nothing that a release could do without is in the way of %s: %s", terminal.Clean(what), terminal.Clean(why))
+	}
+	if err := device.AskAgent(p, r); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Version %s is released on this node, without: %s.\nk3s changes to it under the drain lock when everything else holds.\n",
-		terminal.Clean(version), terminal.Clean(strings.Join(without, ", ")))
+	fmt.Fprintf(out, "%s is released on this node, without: %s.\nk3s changes to it under the drain lock when everything else holds.\n",
+		terminal.Clean(strings.ToUpper(what[:1])+what[1:]), terminal.Clean(strings.Join(r.Without, ", ")))
 	fmt.Fprint(out, "To watch it: zedkube topics zedkube/KubeLifecycle --watch\n")
 	return nil
 }

@@ -60,7 +60,7 @@ func TestAnOverrideIsReleasedWithoutWhatTheSentenceAllows(t *testing.T) {
 	}{
 		"it waits":                     {waits, ""},
 		"for what is not done without": {held, "It is held."},
-		"nothing is to change":         {types.K3sOverrideTurn{}, "it is not to be changed"},
+		"nothing is to change":         {types.K3sOverrideTurn{}, "in the way of the override: "},
 	} {
 		p := device.Options{Root: t.TempDir()}.Paths()
 		write(t, p.TopicFile(device.Self, "KubeLifecycle"), types.KubeLifecycle{Override: row.turn})

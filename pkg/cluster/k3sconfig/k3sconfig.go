@@ -106,8 +106,11 @@ func (c *Component) look(ctx context.Context) facts {
 // be mounted yet.
 func (c *Component) lookFiles(ctx context.Context, now time.Time) {
 	if is, ok := c.reading.Take(); ok {
-		c.current.learn(is[0])
-		c.former.learn(is[1])
+		for i, file := range []*onDisk{&c.current, &c.former} {
+			if file.name == "" { // what was written meanwhile is known better
+				*file = is[i]
+			}
+		}
 	}
 	if (c.current.name == "" || c.former.name == "") && !c.reading.Busy() && now.Sub(c.readAt) >= period {
 		c.readAt = now

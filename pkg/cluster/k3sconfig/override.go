@@ -81,13 +81,6 @@ func readOnDisk(file string) onDisk {
 	return onDisk{is, nameOf(is)}
 }
 
-// learn takes what was read, where nothing is known yet.
-func (d *onDisk) learn(read onDisk) {
-	if d.name == "" {
-		*d = read
-	}
-}
-
 // accepted reports whether there is a file that would be accepted today.
 func (d onDisk) accepted() bool {
 	refused, _ := check([]byte(d.is.Content))

@@ -254,12 +254,7 @@ func (f facts) changes(a *action) {
 	}
 	mine, drains := f.mine(), f.drains(s.Kind)
 	s.Preconditions = f.preconditions(s.Kind)
-	var lacking []types.KubeLifecyclePrecondition
-	for _, p := range s.Preconditions {
-		if !p.Holds {
-			lacking = append(lacking, p)
-		}
-	}
+	lacking := notHeld(s.Preconditions)
 	if drains {
 		f.requestsDrain(a, lacking)
 	}

@@ -34,16 +34,13 @@ func (f facts) forgetsOverride() bool {
 // first, because k3s does not start with critical options that its server does not have.
 func overrideOrder(nodes []types.Node) []types.Node {
 	ordered := order(nodes)
-	slices.SortStableFunc(ordered, func(a, b types.Node) int {
-		joined := func(n types.Node) bool { return n.IsServer() && n.K3s != nil && n.K3s.Joined }
-		switch {
-		case joined(a) == joined(b):
+	rank := func(n types.Node) int {
+		if n.IsServer() && n.K3s != nil && n.K3s.Joined {
 			return 0
-		case joined(a):
-			return -1
 		}
 		return 1
-	})
+	}
+	slices.SortStableFunc(ordered, func(a, b types.Node) int { return cmp.Compare(rank(a), rank(b)) })
 	return ordered
 }
 
@@ -69,7 +66,7 @@ func (f facts) overrides(a *action) {
 	before := a.call
 	defer func() { a.overrides = a.call != before }()
 	o.Preconditions = f.overridePreconditions(o.Wanted)
-	lacking := slices.DeleteFunc(slices.Clone(o.Preconditions), func(p types.KubeLifecyclePrecondition) bool { return p.Holds })
+	lacking := notHeld(o.Preconditions)
 	if a.call == take {
 		o.Reason = "Another change of k3s comes first, which restarts it as well."
 		return
@@ -196,12 +193,7 @@ func (f facts) cures(wanted string) bool {
 func (f facts) overridePreconditions(wanted string) (list []types.KubeLifecyclePrecondition) {
 	failed := f.journal.Override
 	add := func(name, lacks string, release bool) {
-		p := types.KubeLifecyclePrecondition{Name: name, Release: release && lacks != ""}
-		released := f.release.Version == wanted && f.release.RequestedAt.After(failed.At) && slices.Contains(f.release.Without, name)
-		if p.Holds = lacks == "" || release && released; lacks != "" {
-			p.Reason = strings.ToUpper(lacks[:1]) + lacks[1:] + "."
-		}
-		list = append(list, p)
+		list = append(list, precondition(name, lacks, release, f.release.Version == wanted && f.release.RequestedAt.After(failed.At) && slices.Contains(f.release.Without, name)))
 	}
 	why := ""
 	if failed.To == wanted {
@@ -221,11 +213,7 @@ func (f facts) overridePreconditions(wanted string) (list []types.KubeLifecycleP
 	lack, alone := f.quorum()
 	add("Quorum", lack, false)
 	add("QuorumWithoutThis", alone, true)
-	add("NodesReady", f.notReady(), true)
-	if f.own.Etcd {
-		add("EtcdHealthy", f.evidence.etcd.lacks, true)
-		add("EtcdMembers", f.learner(), false)
-	}
+	f.healthy(add)
 	add("Components", f.component, true)
 	add("Lock", f.locked(false), false)
 	add("Volumes", f.degraded(), f.checked != nil)

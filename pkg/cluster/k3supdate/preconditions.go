@@ -15,12 +15,7 @@ func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondi
 	var list []types.KubeLifecyclePrecondition
 	drains := f.drains(kind)
 	add := func(name, lacks string, release bool) {
-		holds := lacks == "" || release && f.released(name)
-		p := types.KubeLifecyclePrecondition{Name: name, Holds: holds, Release: release && lacks != ""}
-		if lacks != "" {
-			p.Reason = strings.ToUpper(lacks[:1]) + lacks[1:] + "."
-		}
-		list = append(list, p)
+		list = append(list, precondition(name, lacks, release, f.released(name)))
 	}
 	look := func(name string, found finding, unknown string) {
 		switch {
@@ -66,6 +61,19 @@ func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondi
 	add("Lock", f.locked(drains), false)
 	add("Volumes", f.degraded(), f.checked != nil)
 	return list
+}
+
+// precondition is one that holds where nothing lacks, or where a release that may do without it does.
+func precondition(name, lacks string, release, released bool) types.KubeLifecyclePrecondition {
+	p := types.KubeLifecyclePrecondition{Name: name, Holds: lacks == "" || release && released, Release: release && lacks != ""}
+	if lacks != "" {
+		p.Reason = strings.ToUpper(lacks[:1]) + lacks[1:] + "."
+	}
+	return p
+}
+
+func notHeld(list []types.KubeLifecyclePrecondition) []types.KubeLifecyclePrecondition {
+	return slices.DeleteFunc(slices.Clone(list), func(p types.KubeLifecyclePrecondition) bool { return p.Holds })
 }
 
 // released reports whether an operator has released this very change here, after the last

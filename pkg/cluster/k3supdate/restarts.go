@@ -118,7 +118,7 @@ func (f facts) restarts(a *action) {
 	before := a.call
 	defer func() { a.renews = a.call != before }()
 	r.Preconditions = f.restartPreconditions(r)
-	lacking := slices.DeleteFunc(slices.Clone(r.Preconditions), func(p types.KubeLifecyclePrecondition) bool { return p.Holds })
+	lacking := notHeld(r.Preconditions)
 	if a.call == take {
 		r.Reason = "The version of k3s changes first, which starts it as well."
 		return
@@ -301,12 +301,7 @@ func (f facts) unmoved() (names []string) {
 // what the request names.
 func (f facts) restartPreconditions(r *types.K3sRestartStatus) (list []types.KubeLifecyclePrecondition) {
 	add := func(name, lacks string, release bool) {
-		p := types.KubeLifecyclePrecondition{Name: name, Release: release && lacks != ""}
-		p.Holds = lacks == "" || release && f.asks() && slices.Contains(f.request.Without, name)
-		if lacks != "" {
-			p.Reason = strings.ToUpper(lacks[:1]) + lacks[1:] + "."
-		}
-		list = append(list, p)
+		list = append(list, precondition(name, lacks, release, f.asks() && slices.Contains(f.request.Without, name)))
 	}
 	urgent := r.Wish == types.RestartUrgent || r.Wish == types.RestartExpired
 	add("NotHeld", cmp.Or(f.hold, f.unheld), false)
@@ -336,11 +331,7 @@ func (f facts) restartPreconditions(r *types.K3sRestartStatus) (list []types.Kub
 		add("QuorumWithoutThis", alone, true)
 	}
 	if !urgent {
-		add("NodesReady", f.notReady(), true)
-		if f.own.Etcd {
-			add("EtcdHealthy", f.evidence.etcd.lacks, true)
-			add("EtcdMembers", f.learner(), false)
-		}
+		f.healthy(add)
 	}
 	add("Components", f.component, true)
 	if cure {
@@ -358,6 +349,15 @@ func (f facts) restartPreconditions(r *types.K3sRestartStatus) (list []types.Kub
 		add("Volumes", f.degraded(), false)
 	}
 	return list
+}
+
+// healthy adds what a restart asks of the nodes and of etcd.
+func (f facts) healthy(add func(name, lacks string, release bool)) {
+	add("NodesReady", f.notReady(), true)
+	if f.own.Etcd {
+		add("EtcdHealthy", f.evidence.etcd.lacks, true)
+		add("EtcdMembers", f.learner(), false)
+	}
 }
 
 // clockDoubt says why this node's clock is not believed: a certificate that seems to be about
