@@ -122,8 +122,7 @@ func (w *world) wire() {
 		Version: "1", Hour: time.Hour, Uptime: up, Membership: &w.member,
 	}
 	d := &drain.Component{
-		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &w.zedagent, Update: &w.baseos, Operator: &w.operator,
-		Lifecycle: &pubsub.Table[types.KubeLifecycle]{},
+		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &w.zedagent, Update: &w.baseos, Operator: &w.operator, Lifecycle: &pubsub.Table[types.KubeLifecycle]{},
 		Config: &w.config, Membership: &w.member, Settings: &w.settings, Info: &w.info, Nodes: &w.nodes, NodePods: &w.pods, API: &w.api, Kube: finalizing{w.kube, &w.keeps},
 		Leases: &pubsub.Table[types.Lease]{}, Clocks: &pubsub.Table[types.NodeClock]{}, Agent: &pubsub.Table[types.NodeAgentStatus]{},
 		ForceFiles: []string{filepath.Join(w.dir, "force")}, FaultMarker: filepath.Join(w.dir, "fault"), Hour: time.Hour, BootID: "boot-1", Uptime: up,
