@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -125,7 +126,7 @@ func (k *K3s) Read(file string) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// Start renews what expires within the Window, makes what is missing, and serves. With an authority that
+// Start renews what expires within the Window and what an agent has, makes what is missing, and serves. With an authority that
 // has expired it does neither.
 func (k *K3s) Start() error {
 	k.mu.Lock()
@@ -134,7 +135,7 @@ func (k *K3s) Start() error {
 		return errors.New("the authority has expired")
 	}
 	for _, file := range Leaves() {
-		if c, err := k.Read(file); err != nil || time.Until(c.NotAfter) <= Window {
+		if c, err := k.Read(file); err != nil || time.Until(c.NotAfter) <= Window || strings.HasPrefix(file, "agent/") {
 			if err := k.Make(file, k.Life); err != nil {
 				return err
 			}

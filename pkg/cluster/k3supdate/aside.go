@@ -115,35 +115,29 @@ func (l LeafFiles) Back(reset time.Time) error {
 	if err != nil {
 		return err
 	}
-	for _, file := range leafFiles() {
-		err := os.Rename(filepath.Join(keptOf(dir, reset), file), filepath.Join(dir, file))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+	for _, part := range layout {
+		for name := range strings.FieldsSeq(part.leaves) {
+			file := filepath.Join(part.dir, name+".crt")
+			err := os.Rename(filepath.Join(keptOf(dir, reset), file), filepath.Join(dir, file))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 	}
-	return nil
+	return os.RemoveAll(keptOf(dir, reset))
 }
 
-// Kept reports whether a certificate is still aside for that reset.
+// Kept reports whether certificates are aside for that reset.
 func (l LeafFiles) Kept(reset time.Time) bool {
 	dir, err := l.dir()
-	return err == nil && slices.ContainsFunc(leafFiles(), func(file string) bool {
-		_, err := os.Lstat(filepath.Join(keptOf(dir, reset), file))
-		return err == nil
-	})
+	if err == nil {
+		_, err = os.Lstat(keptOf(dir, reset))
+	}
+	return err == nil
 }
 
 func keptOf(dir string, reset time.Time) string {
 	return filepath.Join(dir, kept, strconv.FormatInt(reset.Unix(), 10))
-}
-
-func leafFiles() (files []string) {
-	for _, part := range layout {
-		for name := range strings.FieldsSeq(part.leaves) {
-			files = append(files, filepath.Join(part.dir, name+".crt"))
-		}
-	}
-	return files
 }
 
 func move(from, to string) error {

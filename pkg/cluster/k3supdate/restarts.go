@@ -27,7 +27,6 @@ const (
 	done       = "k3s was restarted for its certificates."
 	// restoreAfter is when k3s does not come up with certificates that it was to make.
 	restoreAfter = 10 * time.Minute
-	putBackEvery = 2 * time.Minute // while that is not done
 )
 
 // restartFacts are those that restarts for certificates need besides.
@@ -227,7 +226,7 @@ func (f facts) restarting(a *action) {
 		s.Reason = "k3s restarts for its certificates: their files are looked at."
 	case j.Restored && !f.known && (f.kept || former) && !late: // the agent was killed before they were back
 		s.Reason = "k3s did not come up with new certificates: those of before are put back."
-		if !f.busy && (f.uptime >= f.triedAt+putBackEvery || f.triedAt == 0) {
+		if !f.busy && (f.uptime >= f.triedAt+restartAfter || f.triedAt == 0) {
 			a.call = putBack
 		}
 	case j.Restored && !f.kept && (lacks == "" || former && f.known && f.uptime >= j.Began+endsWithin):
@@ -249,7 +248,9 @@ func (f facts) restarting(a *action) {
 		f.restartEnds(a, done)
 	case lacks == "" && late:
 		j.Restarts.Failed, j.Restarts.Tries = "k3s was restarted and did not renew its certificates: "+reread+".", 0
-		j.Restarts.InVain++
+		if j.Wish != types.RestartAsked {
+			j.Restarts.InVain++
+		}
 		f.restartEnds(a, done)
 	case j.Force && !j.Restored && !f.busy && !f.known && f.uptime >= j.Began+restoreAfter && f.agent >= seenAfter:
 		j.Restored, j.Began, a.call = true, f.uptime, putBack

@@ -574,9 +574,14 @@ func TestCertificatesThatWereRenewedOtherwiseEndTheFailure(t *testing.T) {
 	if a := decide(f); a.journal.Restarts.InVain != 0 || a.journal.Restarts.Failed != "" || a.status.Restart.Failed != "" || !a.journal.Restarts.At.Equal(f.journal.Restarts.At) {
 		t.Errorf("%+v, %+v", a.journal.Restarts, a.status.Restart)
 	}
-	f.journal.Restarts.InVain = 0 // it is of a forced reset
-	if a := decide(f); a.status.Restart.Failed == "" {
-		t.Error("the failure of a forced reset is forgotten")
+	f = restarted()
+	f.journal.Wish, f.journal.Force = types.RestartAsked, true
+	f.journal.Leaves["/agent/serving-kubelet.crt"] = f.certs.Leaves[1].NotAfter
+	f.uptime += patchFor
+	f.checked.at = f.uptime
+	f.journal = decide(f).journal
+	if a := decide(f); f.journal.Step != "" || !strings.Contains(a.status.Restart.Failed, "serving-kubelet is the one of before") {
+		t.Errorf("the failure of a forced reset is forgotten: %+v", a.status.Restart)
 	}
 }
 
@@ -687,12 +692,12 @@ func TestPuttingCertificatesBackIsDoneAgainByAnAgentThatIsStarted(t *testing.T) 
 		t.Errorf("at once again: call %d", a.call)
 	}
 	f.kept = false // they are back, and k3s of the new ones was not ended
-	f.uptime += putBackEvery
+	f.uptime += restartAfter
 	if a = decide(f); a.call != putBack {
 		t.Errorf("the former k3s goes on: call %d, %s", a.call, a.status.Reason)
 	}
 	f.process.Start, f.triedAt = f.uptime, f.uptime
-	f.uptime += putBackEvery
+	f.uptime += restartAfter
 	if a = decide(f); a.call != noCall || a.journal.Step == "" {
 		t.Errorf("it has been restarted: call %d, %+v", a.call, a.journal)
 	}

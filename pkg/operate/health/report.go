@@ -174,14 +174,9 @@ func findAuthority(o seen, tell func(types.Finding)) {
 			first = c
 		}
 	}
-	if first.Name == "" || !o.fresh() {
-		return
+	if first.Name != "" && o.fresh() {
+		tell(warn(renewCA, "An authority of k3s expires on %s, and k3s never renews it", first.NotAfter.Format(time.DateOnly)).Of(first.Name, time.Time{}))
 	}
-	f := warn(renewCA, "An authority of k3s expires on %s, and k3s never renews it", first.NotAfter.Format(time.DateOnly))
-	if types.AuthorityState(first.NotAfter.Sub(o.ReadAt)) == types.CertUrgent {
-		f.Severity = types.SeverityBad
-	}
-	tell(f.Of(first.Name, time.Time{}))
 }
 
 // findK3sChange finds a change of k3s that does not go on by itself. That one waits, or is

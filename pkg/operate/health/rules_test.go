@@ -214,7 +214,7 @@ func TestProblems(t *testing.T) {
 		{"a certificate ends soon", condition(types.StateClientCertificate, types.ConditionFalse, ago(-24*time.Hour)), []string{"warn CertificateEnds ClientCertificateValid"}},
 		{"a certificate has ended", condition(types.StateCACertificate, types.ConditionFalse, ago(time.Hour)), []string{"bad CertificateEnds CACertificateValid"}},
 		{"an authority ends in less than two years", authority(8*365*24*time.Hour, 2*365*24*time.Hour), []string{"warn AuthorityEnds k3s-CA"}},
-		{"an authority ends in half a year", authority(180*24*time.Hour, 8*365*24*time.Hour), []string{"bad AuthorityEnds CA"}},
+		{"an authority ends in half a year", authority(180*24*time.Hour, 8*365*24*time.Hour), []string{"warn AuthorityEnds CA"}},
 		{"an authority ends in more than two years", authority(2*365*24*time.Hour+time.Second, 8*365*24*time.Hour), nil},
 		{"an authority ends, says an agent that is dead", func(o *overview.Overview) {
 			authority(time.Hour, time.Hour)(o)
