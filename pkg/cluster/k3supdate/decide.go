@@ -512,12 +512,13 @@ func (f facts) writes(a *action) {
 		stamp.Leader, stamp.Etcd = f.own.K3s.Leader, f.own.K3s.Etcd
 	}
 	old := f.own.K3s
-	if old != nil {
-		stamp.Renewed = old.Renewed
-	}
-	waited := a.journal.Step != types.K3sStepNone || f.mine() || !a.status.Drain.RequestedAt.IsZero()
-	if waited && f.now.Sub(stamp.Renewed).Abs() >= renewEvery {
-		stamp.Renewed = f.now.UTC().Truncate(time.Second)
+	if a.journal.Step != types.K3sStepNone || f.mine() || !a.status.Drain.RequestedAt.IsZero() { // else nobody waits for it
+		if old != nil {
+			stamp.Renewed = old.Renewed
+		}
+		if f.now.Sub(stamp.Renewed).Abs() >= renewEvery {
+			stamp.Renewed = f.now.UTC().Truncate(time.Second)
+		}
 	}
 	if old == nil || *old != stamp {
 		a.stamp = &stamp

@@ -419,7 +419,7 @@ func (c *Component) hear(f facts) map[string]bool {
 	was, silent := c.said, map[string]bool{}
 	c.said = map[string]said{}
 	for _, n := range f.nodes {
-		if n.K3s == nil || n.K3s.Renewed.IsZero() { // of before this field
+		if n.K3s == nil || n.K3s.Renewed.IsZero() { // nobody waits for it, or it is of before this field
 			continue
 		}
 		is := was[n.Name]

@@ -58,8 +58,12 @@ func TestAnAgentRenewsItsStampOnlyWhileOthersWaitForIt(t *testing.T) {
 	f := ready()
 	stamp := types.K3sStamp{Wanted: patch, Renewed: f.now.Add(-time.Hour)}
 	f.node(0, func(n *types.Node) { n.K3s = &stamp })
-	if a := decide(f); a.stamp != nil {
+	if a := decide(f); a.stamp == nil || !a.stamp.Renewed.IsZero() { // of work that has ended
 		t.Errorf("it waits, and writes %+v", a.stamp)
+	}
+	stamp.Renewed = time.Time{}
+	if a := decide(f); a.stamp != nil {
+		t.Errorf("it goes on waiting, and writes %+v", a.stamp)
 	}
 	f.checked.lock = types.DrainLock{Holder: "n1", BootID: "boot", Task: types.TaskK3sChange}
 	f.nodes[1].Ready = types.ConditionUnknown // so that it gives the lock back
@@ -92,4 +96,29 @@ func TestNothingIsHeardWhileTheAPIServerIsSilent(t *testing.T) {
 	if !c.hear(f)["n2"] {
 		t.Error("n2 is not called silent")
 	}
+}
+
+func TestNoHealthyAgentIsCalledSilent(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		s.pass(time.Minute)
+		s.wants(patch, true)
+		s.pass(90 * time.Minute) // all have changed, each while the others waited for it
+		for _, a := range s.agents {
+			if a.is().Phase != types.LifecycleIdle || a.is().Reason != "k3s is of the version that the setting k3s.version asks for." {
+				t.Fatalf("%s: %+v", a.name, a.is())
+			}
+		}
+		s.wants("v1.34.8+k3s1", false) // n1 waits for what nobody releases
+		lock := s.cluster.Lock()
+		if _, err := s.cluster.SetDrainLock(t.Context(), types.DrainLock{Holder: "n3", BootID: "boot", Version: lock.Version}); err != nil { // for a drain of its own
+			t.Fatal(err)
+		}
+		s.pass(10 * time.Minute)
+		for i, a := range s.agents[:2] {
+			turn, lock := reasonOf(a.is().Preconditions, "Turn"), reasonOf(a.is().Preconditions, "Lock")
+			if want := []string{"", "Node n1 changes before this one."}[i]; turn != want || lock != "Node n3 has the drain lock." {
+				t.Errorf("%s waits for %q, %q", a.name, turn, lock)
+			}
+		}
+	})
 }
