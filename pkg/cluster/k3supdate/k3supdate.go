@@ -337,6 +337,9 @@ func (c *Component) look() facts {
 	f.left = is && f.journal.Cluster != "" && f.journal.Cluster != f.cluster && (f.cluster != "" || !member.Belongs())
 	parts, _ := c.Parts.Get(types.Global)
 	f.component = component(parts)
+	if parts.Status == types.KubeCompUpdateDownload || parts.Status == types.KubeCompUpdateInProgress {
+		f.updating = f.component
+	}
 	conditions, _ := c.Conditions.Get(types.Global)
 	f.conditions, f.prepared, f.sum = conditions.Conditions, c.prepared, settings.GlobalSettings[types.SettingK3sSum].StrValue
 	if g := c.gathered; g.at != 0 && f.uptime < g.at+lookCounts {

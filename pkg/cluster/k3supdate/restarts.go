@@ -38,6 +38,7 @@ type restartFacts struct {
 	kept      bool   // files of certificates are still aside for this reset
 	// filesUnseen says that the files of this reset have not been looked at.
 	filesUnseen bool
+	updating    string // which component is being updated; one that has failed is not, for good
 }
 
 // asks reports whether an operator waits for a restart.
@@ -334,7 +335,7 @@ func (f facts) restartPreconditions(r *types.K3sRestartStatus) (list []types.Kub
 	if !urgent {
 		f.healthy(add)
 	}
-	add("Components", f.component, true)
+	add("Components", f.updating, true)
 	if cure {
 		if found := f.evidence.snapshot; found.known {
 			add("Snapshot", found.lacks, false)
@@ -481,6 +482,6 @@ func waitsUntil(what string, lacking []types.KubeLifecyclePrecondition, release 
 // its wish counts for their turn.
 func waitsForOthers(r types.K3sRestartStatus) bool {
 	return r.Wish != "" && !slices.ContainsFunc(r.Preconditions, func(p types.KubeLifecyclePrecondition) bool {
-		return !p.Holds && slices.Contains([]string{"NotHeld", "Clock", "NotAgain", "Process", "SameBinary", "NoDrain", "Layout"}, p.Name)
+		return !p.Holds && slices.Contains([]string{"NotHeld", "Clock", "NotAgain", "Process", "SameBinary", "NoDrain", "Layout", "EtcdHealthy", "Components", "Snapshot"}, p.Name)
 	})
 }

@@ -163,7 +163,11 @@ func TestPreconditionsOfARestart(t *testing.T) {
 		"a worker, urgent, while a server is down": {left: urgent, changes: []func(*facts){isWorker, func(f *facts) { f.node(1, func(n *types.Node) { n.Ready = types.ConditionUnknown }) }}},
 		"etcd has an alarm":                        {due, []func(*facts){func(f *facts) { f.evidence.etcd.lacks = "etcd has alarm NOSPACE" }}, "EtcdHealthy", "NOSPACE", true},
 		"etcd is not known":                        {left: due, changes: []func(*facts){func(f *facts) { f.evidence.etcd = finding{} }}},
-		"a component is updated":                   {due, []func(*facts){func(f *facts) { f.component = "component cdi is updated on this node" }}, "Components", "cdi", true},
+		"a component is updated": {due, []func(*facts){func(f *facts) {
+			f.component, f.updating = "component cdi is updated on this node", "component cdi is updated on this node"
+		}}, "Components", "cdi", true},
+		"the update of a component failed": {left: due, changes: []func(*facts){func(f *facts) { f.component = "the update of component cdi failed" }}},
+		"it failed, and one is urgent":     {left: urgent, changes: []func(*facts){func(f *facts) { f.component = "the update of component cdi failed" }}},
 		"another node changes k3s": {urgent, []func(*facts){func(f *facts) {
 			f.node(2, func(n *types.Node) { n.K3s = &types.K3sStamp{Step: types.K3sStepChange, To: old} })
 		}}, "Lock", "node n3 changes k3s", false},
@@ -293,9 +297,32 @@ func TestTheStampNamesAWishThatOnlyOthersDelay(t *testing.T) {
 	if a := decide(f); a.stamp == nil || a.stamp.Restart != types.RestartDue {
 		t.Errorf("the stamp is %+v", a.stamp)
 	}
-	f.hold = "held"
-	if a := decide(f); a.stamp != nil && a.stamp.Restart != "" {
-		t.Errorf("held, the stamp is %+v", a.stamp)
+	for name, change := range map[string]func(*facts){
+		"the hold file":          func(f *facts) { f.hold = "held" },
+		"a component is updated": func(f *facts) { f.updating = "component cdi is updated on this node" },
+		"etcd has an alarm":      func(f *facts) { f.evidence.etcd.lacks = "etcd has alarm NOSPACE" },
+		"of two servers, no snapshot is to be had": func(f *facts) {
+			f.certs.Leaves[0].NotAfter = f.now.Add(10 * day)
+			f.nodes = f.nodes[:2]
+			f.evidence.snapshot.lacks = "the snapshot is old"
+		},
+	} {
+		f := expiring(50 * day)
+		change(&f)
+		f.node(0, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: old, Restart: types.RestartUrgent} })
+		if a := decide(f); a.status.Restart.Wish == "" || a.call == take || a.stamp == nil || a.stamp.Restart != "" {
+			t.Errorf("%s: %+v, the stamp is %+v", name, a.status.Restart, a.stamp)
+		}
+	}
+}
+
+func TestTheOtherNodesDoNotWaitForOneThatAnUpdateOfAComponentKeeps(t *testing.T) {
+	n1, n3 := expiring(10*day), expiring(10*day)
+	n1.updating = "component longhorn is updated on this node"
+	n3.node(0, func(n *types.Node) { n.K3s = decide(n1).stamp })
+	n3.own = n3.nodes[2]
+	if a := decide(n3); lacks(a) != "" || a.call != take {
+		t.Errorf("call %d, %q lack: %s", a.call, lacks(a), a.status.Restart.Reason)
 	}
 }
 
