@@ -63,17 +63,9 @@ func (f facts) wish() types.K3sRestartWish {
 	if len(f.certs.Leaves) == 0 || f.agent < readAfter {
 		return ""
 	}
-	first, last := f.certs.Leaves[0].NotAfter, f.certs.Leaves[0].NotAfter
-	for _, leaf := range f.certs.Leaves {
-		if leaf.NotAfter.Before(first) {
-			first = leaf.NotAfter
-		}
-		if leaf.NotAfter.After(last) {
-			last = leaf.NotAfter
-		}
-	}
-	switch left := first.Sub(f.now); {
-	case !f.known && f.agent >= seenAfter && !last.After(f.now):
+	last := f.lastToExpire()
+	switch left := f.certs.Leaves[0].NotAfter.Sub(f.now); {
+	case !f.known && f.agent >= seenAfter && last.Where != "" && !last.NotAfter.After(f.now):
 		return types.RestartExpired
 	case left <= types.CertUrgentWithin:
 		return types.RestartUrgent
@@ -83,6 +75,26 @@ func (f facts) wish() types.K3sRestartWish {
 		return types.RestartDue
 	}
 	return ""
+}
+
+// lastToExpire is the certificate with which the last of those expires that show that nobody can
+// be asked: on a server those that k3s renews only when it starts, else those of its kubelet,
+// which it makes anew at each start. It renews that of the API server while it runs.
+func (f facts) lastToExpire() types.K3sCertificate {
+	var ofServer, ofKubelet types.K3sCertificate
+	for _, leaf := range f.certs.Leaves { // the first to expire first
+		switch where := leaf.Where; {
+		case strings.HasSuffix(where, fmt.Sprint(":", types.PortAPI)):
+		case strings.Contains(where, "/agent/"), strings.HasSuffix(where, fmt.Sprint(":", types.PortKubelet)):
+			ofKubelet = leaf
+		default:
+			ofServer = leaf
+		}
+	}
+	if ofServer.Where == "" || f.own.Name != "" && !f.own.IsServer() {
+		return ofKubelet
+	}
+	return ofServer
 }
 
 // restarts begins a restart of k3s for its certificates, where no change of its version is
@@ -109,6 +121,9 @@ func (f facts) restarts(a *action) {
 		a.status.From = f.from() // k3sconfig then looks for it on the disk
 	} else if !f.known {
 		r.Reason = "The API server does not answer, or this node's kubelet has not reported in this boot."
+		if first, last := f.certs.Leaves[0].NotAfter, f.lastToExpire(); !first.After(f.now) && last.NotAfter.After(f.now) {
+			r.Reason += fmt.Sprintf(" Without it k3s is restarted once certificate %s has expired as well, at %s.", last.Name, last.NotAfter.UTC().Format(time.RFC3339))
+		}
 		return
 	} else if f.checked != nil {
 		f.nodes = f.checked.nodes // they renew their Leases

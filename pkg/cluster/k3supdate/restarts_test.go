@@ -73,13 +73,38 @@ func TestWhatAsksForARestart(t *testing.T) {
 			asked(false)(f)
 			f.version.Running = "v1.32.4+k3s1"
 		}, ""},
-		"the agent has just started":                        {10 * day, func(f *facts) { f.agent = readAfter - 1 }, ""},
-		"no certificate is known":                           {10 * day, func(f *facts) { f.certs.Leaves = nil }, ""},
-		"the API server is silent, and one has not expired": {-time.Hour, func(f *facts) { f.known = false }, types.RestartUrgent},
-		"the API server is silent, and all have expired": {-time.Hour, func(f *facts) {
+		"the agent has just started": {10 * day, func(f *facts) { f.agent = readAfter - 1 }, ""},
+		"no certificate is known":    {10 * day, func(f *facts) { f.certs.Leaves = nil }, ""},
+		"the API server is silent, and one has not expired": {-time.Hour, func(f *facts) {
+			f.known = false
+			f.certs.Leaves[1].Where = "/tls/etcd/client.crt"
+		}, types.RestartUrgent},
+		"the API server is silent, and all have expired but the kubelet's": {-time.Hour, func(f *facts) { f.known = false }, types.RestartExpired},
+		"and a server's are not known": {-time.Hour, func(f *facts) {
+			f.known = false
+			f.certs.Leaves[0].Where = "10.0.0.1:6443"
+		}, types.RestartUrgent},
+		"but the kubelet's, and that of the API server, by what they present": {-time.Hour, func(f *facts) {
+			f.known = false
+			f.certs.Leaves[0].Where, f.certs.Leaves[1].Where = "[fd00::2379:1]:2380", "[fd00::2379:1]:10250"
+			f.certs.Leaves = append(f.certs.Leaves, types.K3sCertificate{Where: "[fd00::2379:1]:6443", NotAfter: f.now.Add(200 * day)})
+		}, types.RestartExpired},
+		"on a node that is not known": {-time.Hour, func(f *facts) { f.known, f.own, f.nodes, f.order = false, types.Node{}, nil, nil }, types.RestartExpired},
+		"on a worker": {-time.Hour, func(f *facts) {
+			f.known = false
+			f.node(0, func(n *types.Node) { *n = worker("n1", old) })
+		}, types.RestartUrgent},
+		"on a worker, and its kubelet's": {-time.Hour, func(f *facts) {
+			f.known = false
+			f.node(0, func(n *types.Node) { *n = worker("n1", old) })
+			f.certs.Leaves[0].Where, f.certs.Leaves[1].NotAfter = "/agent/client-kubelet.crt", f.now
+		}, types.RestartExpired},
+		"only that of the API server is known": {-time.Hour, func(f *facts) {
 			f.known = false
 			f.certs.Leaves = f.certs.Leaves[:1]
-		}, types.RestartExpired},
+			f.certs.Leaves[0].Where = "10.0.0.1:6443"
+		}, types.RestartUrgent},
+		"the agent has run for less than 5 minutes": {-time.Hour, func(f *facts) { f.known, f.agent = false, seenAfter-1 }, types.RestartUrgent},
 	} {
 		f := expiring(row.left)
 		if row.change != nil {
@@ -88,6 +113,19 @@ func TestWhatAsksForARestart(t *testing.T) {
 		if a := decide(f); a.status.Restart.Wish != row.wish || row.wish == "" && (a.call != noCall || a.journal.Step != "") {
 			t.Errorf("%s: %q, call %d, %+v", name, a.status.Restart.Wish, a.call, a.journal)
 		}
+	}
+}
+
+func TestWhileOneHasNotExpiredItIsNamed(t *testing.T) {
+	const silent = "The API server does not answer, or this node's kubelet has not reported in this boot."
+	f := expiring(-time.Hour)
+	f.known, f.certs.Leaves[1].Where = false, "/tls/etcd/client.crt"
+	if a := decide(f); a.status.Restart.Reason != silent+" Without it k3s is restarted once certificate serving-kubelet has expired as well, at 2027-08-28T12:00:00Z." || a.call == restart {
+		t.Errorf("call %d: %s", a.call, a.status.Restart.Reason)
+	}
+	f.certs.Leaves[0].NotAfter = f.now.Add(time.Second)
+	if a := decide(f); a.status.Restart.Reason != silent {
+		t.Errorf("none has expired: %s", a.status.Restart.Reason)
 	}
 }
 
@@ -214,8 +252,7 @@ func nothing(*types.K3sStamp) {}
 
 func TestARestartOffline(t *testing.T) {
 	expired := func() facts {
-		f := expiring(-time.Hour)
-		f.certs.Leaves = f.certs.Leaves[:1]
+		f := expiring(-time.Hour) // not all: k3s has been started since it made them
 		f.known, f.own, f.nodes, f.order, f.checked = false, types.Node{}, nil, nil, nil
 		f.version.Running, f.version.OnDisk, f.version.Binary = "", false, old
 		return f
