@@ -290,7 +290,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"k3scerts": &k3scerts.Component{
 			Log: as("k3scerts"), Pulse: pulses["k3scerts"],
 			Dirs: []string{p.In(k3scerts.DefaultDir), p.In(k3scerts.OtherDir)}, Dial: (&net.Dialer{}).DialContext,
-			Info: info, Status: clusterStatus, Agent: zedagent, Nodes: kube.Nodes, Clocks: kube.Clocks,
+			Info: info, Status: clusterStatus, Agent: zedagent, API: kube.API, Nodes: kube.Nodes, Clocks: kube.Clocks,
 			Journal: lifecycleJournal, Operations: record, Certificates: k3sCerts,
 		},
 		"k3supdate": &k3supdate.Component{

@@ -25,9 +25,10 @@ const (
 
 type facts struct {
 	now         time.Time
-	contact     bool // zedagent has got a configuration from the controller
-	clocks      map[string]types.NodeClock
-	leaves      []types.K3sCertificate // without State
+	contact     bool                       // zedagent has got a configuration from the controller
+	clocks      map[string]types.NodeClock // of the other nodes, from us
+	hears       bool                       // they are those of now
+	leaves      []types.K3sCertificate     // without State
 	authorities []types.K3sCertificate
 	unread      []string
 	published   types.K3sCertificates
@@ -43,7 +44,7 @@ func decide(f facts) types.K3sCertificates {
 	apart := f.now.Sub(s.SeenAt)
 	// A clock that nobody confirms is not the first to be kept: a later one that is
 	// right would be doubted for as long as it was ahead.
-	if s.ClockDoubt == "" && (apart < 0 || apart >= seenEvery) && (!s.SeenAt.IsZero() || f.contact || othersAgree(f.clocks)) {
+	if s.ClockDoubt == "" && (apart < 0 || apart >= seenEvery) && (!s.SeenAt.IsZero() || f.contact || f.othersAgree()) {
 		s.SeenAt = f.now
 	}
 	for i, c := range s.Leaves {
@@ -72,10 +73,10 @@ func doubt(f facts) string {
 	ahead := f.now.Sub(seen)
 	switch {
 	case seen.IsZero():
-	case ahead < 0 && f.contact && (len(f.clocks) == 0 || othersAgree(f.clocks)): // the one that was kept was wrong
+	case ahead < 0 && f.contact && (len(f.clocks) == 0 || f.othersAgree()): // the one that was kept was wrong
 	case ahead < 0:
 		return fmt.Sprintf("It says %s, and this node has seen %s.", f.now.Format(time.RFC3339), seen.Format(time.RFC3339))
-	case ahead > trusted && !f.contact && !othersAgree(f.clocks):
+	case ahead > trusted && !f.contact && !f.othersAgree():
 		return fmt.Sprintf("It says %s, and this node last saw %s; neither the controller nor most other nodes confirm it.", f.now.Format(day), seen.Format(day))
 	}
 	for _, c := range slices.Concat(f.leaves, f.authorities) { // in a handshake anybody may present one
@@ -86,13 +87,14 @@ func doubt(f facts) string {
 	return ""
 }
 
-// othersAgree reports that most of the other nodes have about our time.
-func othersAgree(clocks map[string]types.NodeClock) bool {
+// othersAgree reports that most of the other nodes have about our time. A clock that is set may
+// make the API server silent, and what they agreed with then was the one of before.
+func (f facts) othersAgree() bool {
 	n := 0
-	for _, c := range clocks {
+	for _, c := range f.clocks {
 		if c.Ahead.Abs() <= agrees {
 			n++
 		}
 	}
-	return 2*n > len(clocks)
+	return f.hears && 2*n > len(f.clocks)
 }

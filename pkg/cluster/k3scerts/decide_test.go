@@ -98,7 +98,7 @@ func TestAClockThatNobodyConfirmsIsDoubted(t *testing.T) {
 		"before a certificate that is not valid yet": {time.Hour, true, with(0), young, "not valid before", false},
 		"after an expiry, with the controller":       {time.Hour, true, nil, lasts(-day), "", true},
 	} {
-		f := facts{now: now, contact: r.contact, clocks: r.clocks, leaves: []types.K3sCertificate{r.leaf}}
+		f := facts{now: now, contact: r.contact, clocks: r.clocks, hears: true, leaves: []types.K3sCertificate{r.leaf}}
 		if r.seen != 0 {
 			f.published.SeenAt = now.Add(-r.seen)
 		}
@@ -106,5 +106,20 @@ func TestAClockThatNobodyConfirmsIsDoubted(t *testing.T) {
 		if (s.ClockDoubt == "") != (r.doubt == "") || !strings.Contains(s.ClockDoubt, r.doubt) || s.SeenAt.Equal(now) != r.moves {
 			t.Errorf("%s: %q, %v", name, s.ClockDoubt, s.SeenAt)
 		}
+	}
+}
+
+func TestWhatTheOthersAgreedWithBeforeTheAPIServerFellSilentConfirmsNothing(t *testing.T) { // this clock may have been set since
+	f := facts{now: now, clocks: map[string]types.NodeClock{"b": {}, "c": {}}, leaves: []types.K3sCertificate{lasts(300 * day)}}
+	if s := decide(f); !s.SeenAt.IsZero() {
+		t.Errorf("the first time: %v", s.SeenAt)
+	}
+	f.published.SeenAt = now.Add(-90 * day)
+	if s := decide(f); !strings.Contains(s.ClockDoubt, "neither the controller") || !s.SeenAt.Equal(f.published.SeenAt) {
+		t.Errorf("months later: %q, %v", s.ClockDoubt, s.SeenAt)
+	}
+	f.published.SeenAt, f.contact = now.Add(day), true
+	if s := decide(f); !strings.Contains(s.ClockDoubt, "has seen") || !s.SeenAt.Equal(f.published.SeenAt) {
+		t.Errorf("before what was seen, with the controller: %q, %v", s.ClockDoubt, s.SeenAt)
 	}
 }

@@ -2,7 +2,7 @@
 // only when it starts, and its authorities never (docs/wire.md, "K3sCertificates"). It
 // changes nothing.
 //
-//	reads:  certificates in files and in handshakes, EdgeNodeInfo, EdgeNodeClusterStatus, ZedAgentStatus, KubeLifecycleJournal, nodes and their clocks
+//	reads:  certificates in files and in handshakes, EdgeNodeInfo, EdgeNodeClusterStatus, ZedAgentStatus, KubeLifecycleJournal, APIStatus, nodes and their clocks
 //	writes: K3sCertificates
 package k3scerts
 
@@ -63,6 +63,7 @@ type Component struct {
 	Info   pubsub.Reader[types.EdgeNodeInfo]
 	Status pubsub.Reader[types.EdgeNodeClusterStatus]
 	Agent  pubsub.Reader[types.ZedAgentStatus]
+	API    pubsub.Reader[types.APIStatus]
 	Nodes  pubsub.Reader[types.Node]
 	Clocks pubsub.Reader[types.NodeClock]
 	// Journal says when k3s is restarted to renew them.
@@ -79,12 +80,20 @@ func (c *Component) Run(ctx context.Context) {
 
 // Step looks, decides and publishes once.
 func (c *Component) Step(ctx context.Context) error {
-	f := facts{now: time.Now().UTC(), clocks: c.Clocks.All()}
+	f := facts{now: time.Now().UTC(), clocks: map[string]types.NodeClock{}}
 	agent, _ := c.Agent.Get(types.ZedAgentKey)
 	f.contact = agent.ConfigGetStatus == types.ConfigGetSuccess
 	f.published, _ = c.Certificates.Get(types.Global)
 	info, _ := c.Info.Get(types.Global)
-	own, named := types.OwnNode(c.Nodes.All(), info)
+	nodes := c.Nodes.All()
+	own, named := types.OwnNode(nodes, info)
+	for name, clock := range c.Clocks.All() {
+		if _, there := nodes[name]; there && name != own.Name {
+			f.clocks[name] = clock
+		}
+	}
+	api, known := c.API.Get(types.Global)
+	f.hears = named && known && api.Answers() && api.Synced
 	status, _ := c.Status.Get(types.Global)
 	host := own.InternalIP
 	if address, ok := status.OwnAddress(); ok {

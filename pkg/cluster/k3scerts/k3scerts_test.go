@@ -43,6 +43,7 @@ type device struct {
 	info    pubsub.Table[types.EdgeNodeInfo]
 	status  pubsub.Table[types.EdgeNodeClusterStatus]
 	agent   pubsub.Table[types.ZedAgentStatus]
+	api     pubsub.Table[types.APIStatus]
 	nodes   pubsub.Table[types.Node]
 	clocks  pubsub.Table[types.NodeClock]
 	journal pubsub.Table[types.KubeLifecycleJournal]
@@ -65,7 +66,7 @@ func newDevice(t *testing.T) *device {
 	_ = d.agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
 	d.Component = &Component{
 		Log: log, Pulse: &loop.Pulse{}, Dirs: []string{filepath.Join(d.root, "none"), d.root},
-		Info: &d.info, Status: &d.status, Agent: &d.agent, Nodes: &d.nodes, Clocks: &d.clocks, Journal: &d.journal, Operations: d, Certificates: &d.out,
+		Info: &d.info, Status: &d.status, Agent: &d.agent, API: &d.api, Nodes: &d.nodes, Clocks: &d.clocks, Journal: &d.journal, Operations: d, Certificates: &d.out,
 		Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 			d.asked <- address
 			_, port, _ := net.SplitHostPort(address)
@@ -392,6 +393,46 @@ func TestWhileK3sIsRestartedTheyAreReadAgainSoon(t *testing.T) {
 		var after loop.After
 		if errors.As(d.Step(t.Context()), &after); time.Duration(after) != want {
 			t.Errorf("%s: again after %v", kind, after)
+		}
+	}
+}
+
+func TestOnlyTheClocksOfOtherNodesConfirmThisOne(t *testing.T) {
+	answers := types.APIStatus{Synced: true}
+	for name, r := range map[string]struct {
+		clocks    map[string]time.Duration
+		api       types.APIStatus
+		confirmed bool
+	}{
+		"both others agree":                        {map[string]time.Duration{"n2": 0, "n3": time.Minute}, answers, true},
+		"both others agree, and its own is unlike": {map[string]time.Duration{"n1": 9000 * time.Hour, "n2": 0, "n3": time.Minute}, answers, true},
+		"nobody but this node":                     {map[string]time.Duration{"n1": 0}, answers, false},
+		"one of two others":                        {map[string]time.Duration{"n1": 0, "n2": 0, "n3": -90 * day}, answers, false},
+		"a node that is gone":                      {map[string]time.Duration{"n9": 0}, answers, false},
+		"one of two others, and one that is gone":  {map[string]time.Duration{"n2": 0, "n3": day, "n9": 0}, answers, false},
+		"both others, before the API was silent":   {map[string]time.Duration{"n2": 0, "n3": 0}, types.APIStatus{Synced: true, SilentSince: time.Now()}, false},
+		"both others, before a new connection":     {map[string]time.Duration{"n2": 0, "n3": 0}, types.APIStatus{}, false},
+	} {
+		d := newDevice(t)
+		leaf, _ := made(t, "kubelet", 300*day, false)
+		d.file(t, "agent/serving-kubelet.crt", inPEM(leaf))
+		_ = d.agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{})
+		_ = d.api.Publish(types.Global, r.api)
+		for _, other := range []string{"n2", "n3"} {
+			_ = d.nodes.Publish(other, types.Node{Name: other})
+		}
+		for node, ahead := range r.clocks {
+			_ = d.clocks.Publish(node, types.NodeClock{Node: node, Ahead: ahead})
+		}
+		seen := time.Now().Add(-90 * day)
+		_ = d.out.Publish(types.Global, types.K3sCertificates{SeenAt: seen})
+		if s := d.step(t); (s.ClockDoubt == "") != r.confirmed || s.SeenAt.After(seen) != r.confirmed {
+			t.Errorf("%s: %q, %v", name, s.ClockDoubt, s.SeenAt)
+		}
+		_ = d.nodes.Unpublish("n1") // which of the clocks is its own is not known
+		_ = d.out.Publish(types.Global, types.K3sCertificates{SeenAt: seen})
+		if s := d.step(t); s.ClockDoubt == "" {
+			t.Errorf("%s, its own Node is gone: %v", name, s.SeenAt)
 		}
 	}
 }
