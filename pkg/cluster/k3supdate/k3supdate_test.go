@@ -679,23 +679,31 @@ func TestWhatIsOnTheDiskIsReadBesideTheSteps(t *testing.T) {
 		}
 	}
 }
+
 func TestAnUpdateOfAComponentDelaysOneNodeForAsLongAsItIsUnderWay(t *testing.T) {
 	play(t, "n1 n2 n3", func(s *site) {
 		for _, a := range s.agents {
 			a.started, a.expires = time.Minute, time.Now().Add(50*day)
+		}
 		updates := func(i int, status types.KubeCompUpdateStatus) {
 			_ = s.agents[i].parts.Publish(types.Global, types.KubeClusterUpdateStatus{Component: types.KubeCompLonghorn, Status: status})
+		}
 		updates(0, types.KubeCompUpdateFailed) // which lasts until EVE brings another one
 		updates(1, types.KubeCompUpdateInProgress)
 		updates(2, types.KubeCompUpdateDownloadFailed)
 		s.days(3)
 		if got := strings.Join(s.order, " "); got != "n1 n3" || !strings.Contains(s.agents[1].is().Restart.Reason, "component longhorn is updated") {
 			t.Fatalf("%s restarted: %+v", got, s.agents[1].is().Restart)
+		}
 		updates(1, types.KubeCompUpdateDownload)
 		s.days(1)
 		updates(1, types.KubeCompUpdateCompleted)
 		if len(s.order) != 2 {
 			t.Fatalf("%v restarted", s.order)
+		}
 		s.days(1)
 		if got := strings.Join(s.order, " "); got != "n1 n3 n2" {
 			t.Errorf("%s restarted: %+v", got, s.agents[1].is().Restart)
+		}
+	})
+}
