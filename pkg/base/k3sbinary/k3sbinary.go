@@ -59,11 +59,15 @@ func (f Files) Base() (string, error) {
 	if has(f.VarLib) {
 		return f.VarLib, nil
 	}
-	p, err := f.K3s.Find()
-	if base := filepath.Join(f.K3s.Proc, strconv.Itoa(p.PID), "root/var/lib"); err == nil && p.PID != 0 && has(base) {
-		return base, nil
+	p, _ := f.K3s.Find()
+	of := func(pid int) string { return filepath.Join(f.K3s.Proc, strconv.Itoa(pid), "root/var/lib") }
+	if p.PID != 0 && has(of(p.PID)) {
+		return of(p.PID), nil
 	}
-	return "", fmt.Errorf("%w: not in %s, nor in the files of a running k3s", ErrNone, filepath.Join(f.VarLib, "k3s/bin"))
+	if pid := f.K3s.Supervisor(); pid != 0 && has(of(pid)) { // k3s does not run, or has just ended
+		return of(pid), nil
+	}
+	return "", fmt.Errorf("%w: not in %s, nor in the files of a running k3s or of kube-init", ErrNone, filepath.Join(f.VarLib, "k3s/bin"))
 }
 
 // Binary is the path of the k3s that the kube container starts.

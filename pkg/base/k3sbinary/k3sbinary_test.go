@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -313,6 +314,34 @@ func TestTheBinaryIsFoundThroughTheProcessOfK3s(t *testing.T) {
 	if s, err := f.Stage(t.Context(), strings.NewReader(text), "v1.35.1+k3s1", sumOf(text)); err != nil || filepath.Dir(s.Path) != bin {
 		t.Errorf("%+v, %v", s, err)
 	}
+}
+
+func TestTheBinaryIsFoundThroughKubeInitWhileK3sDoesNotRun(t *testing.T) {
+	root := t.TempDir()
+	proc, pid := filepath.Join(root, "proc"), strconv.Itoa(os.Getpid()) // who listens
+	bin := filepath.Join(proc, pid, "root/var/lib/k3s/bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(bin, "k3s"), script(next))
+	gone := k3sprocess.K3s{PID: write(t, filepath.Join(root, "k3s.pid"), "4194303"), Proc: proc, Socket: filepath.Join(root, "s.sock")}
+	f := Files{VarLib: filepath.Join(root, "none"), K3s: gone}
+	finds := func(when string, want error) {
+		t.Helper()
+		if got, err := f.Binary(); !errors.Is(err, want) || err == nil && got != filepath.Join(bin, "k3s") {
+			t.Errorf("%s: %s, %v", when, got, err)
+		}
+	}
+	write(t, filepath.Join(proc, pid, "cmdline"), "/usr/bin/kube-init\x00")
+	finds("nobody listens", ErrNone)
+	l, err := net.Listen("unix", gone.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	finds("kube-init listens", nil)
+	write(t, filepath.Join(proc, pid, "cmdline"), "/bin/sleep\x001000\x00")
+	finds("another program listens", ErrNone)
 }
 
 // release serves one release of k3s.

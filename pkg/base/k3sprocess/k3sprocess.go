@@ -91,6 +91,29 @@ func (k K3s) HasSupervisor() bool {
 	return err == nil && info.Mode()&fs.ModeSocket != 0
 }
 
+// Supervisor is the process of kube-init, which goes on while k3s does not; 0 where none listens.
+func (k K3s) Supervisor() int {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	if unix.Connect(fd, &unix.SockaddrUnix{Name: k.Socket}) != nil { // nothing is asked
+		return 0
+	}
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil || cred.Uid != 0 && int(cred.Uid) != os.Geteuid() || !k.supervises(int(cred.Pid)) {
+		return 0
+	}
+	return int(cred.Pid)
+}
+
+// supervises reports whether a process is one of supervisors. An interpreter and its option come before a script.
+func (k K3s) supervises(pid int) bool {
+	args := strings.Fields(k.read(pid, "cmdline"))
+	return slices.ContainsFunc(args[:min(3, len(args))], func(arg string) bool { return slices.Contains(supervisors, filepath.Base(arg)) })
+}
+
 // examine says nothing of another program's arguments, which may hold secrets.
 func (k K3s) examine(pid int) (Process, error) {
 	if args := strings.Fields(k.read(pid, "cmdline")); len(args) < 2 || filepath.Base(args[0]) != "k3s" || args[1] != "server" {
@@ -106,9 +129,7 @@ func (k K3s) examine(pid int) (Process, error) {
 	if err := errors.Join(err, err2); err != nil {
 		return Process{}, fmt.Errorf("the state of process %d: %w", pid, err)
 	}
-	is := func(arg string) bool { return slices.Contains(supervisors, filepath.Base(arg)) }
-	args := strings.Fields(k.read(parent, "cmdline"))
-	if !slices.ContainsFunc(args[:min(3, len(args))], is) { // an interpreter and its option come before a script
+	if !k.supervises(parent) {
 		return Process{}, fmt.Errorf("the parent of k3s, process %d, is not %s: nothing would start k3s again", parent, strings.Join(supervisors, " or "))
 	}
 	return Process{PID: pid, Parent: parent, Start: time.Duration(ticks) * 10 * time.Millisecond}, nil
