@@ -194,6 +194,7 @@ type KubeLifecycleJournal struct {
 	Sum       string         // SHA-256 of the binary that was staged; "" where none was
 	Restarted bool           // k3s was restarted for it
 	Ran       bool           // the kubelet has reported To
+	Booted    bool           // the device has booted since the change began: others may have taken the drain lock
 	Pods      []string       // of applications that ran here before
 	Volumes   map[string]int // healthy replicas, before, of each volume with a replica here
 	Failed    K3sFailure

@@ -323,6 +323,7 @@ func (f facts) goesOn(a *action) {
 	if j.Kind == types.K3sMinor && (f.asksForDrain() || len(f.nodes) > 1) { // also again after a boot
 		s.Drain = f.drainRequest(j.To)
 	}
+	j.Booted = j.Booted || j.BootID != f.boot
 	if j.Step == types.K3sStepSwap {
 		f.swaps(a)
 		return

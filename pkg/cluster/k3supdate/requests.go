@@ -15,7 +15,7 @@ func (f facts) retried() bool {
 // canRollBack is what an operator's request to return would do while a change is under way.
 func (f facts) canRollBack() types.K3sRollback {
 	j := f.journal
-	r := types.K3sRollback{To: j.From}
+	r, ran := types.K3sRollback{To: j.From}, j.Ran || f.own.KubeletVersion == j.To
 	switch {
 	case j.Step != types.K3sStepChange && j.Step != types.K3sStepSwap:
 		return types.K3sRollback{}
@@ -27,8 +27,10 @@ func (f facts) canRollBack() types.K3sRollback {
 		r.Loses = losesSince
 	case !f.known && f.agent < seenAfter:
 		r.Lacks = "What runs here is not known yet."
-	case (j.Ran || f.own.KubeletVersion == j.To) && (j.Sum == "" || !f.known): // with the former binary, and others that are not past it, there is a way
-		r.Lacks = "k3s " + j.To + " has run on this node, and the data is of that version."
+	case ran && j.Sum == "":
+		r.Lacks = "k3s " + j.To + " has run on this node, and the binary of before was not kept."
+	case ran && !f.known && j.Booted: // else this node has had the drain lock all the time, and no other one has changed
+		r.Lacks = "k3s " + j.To + " has run on this node, which has booted since: while the API server does not answer it is not known whether other servers have changed."
 	case j.Commit != "":
 		r.Lacks = j.Commit
 	default:

@@ -107,6 +107,31 @@ func TestTheTimeThatAChangeMayTakeFollowsTheHour(t *testing.T) {
 	}
 }
 
+func TestAnOperatorIsToldWhyAVersionThatRanCannotBeTakenBack(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*facts)
+		words  string // "" where it can
+	}{
+		"nothing answers since":                {func(*facts) {}, ""},
+		"nor since the device booted":          {func(f *facts) { f.journal.BootID = "before" }, "not known whether other servers have changed"},
+		"the binary of before was not kept":    {func(f *facts) { f.journal.Sum = "" }, "was not kept"},
+		"this was the last server to change":   {func(f *facts) { f.journal.Commit = "No way back." }, "No way back."},
+		"another boot, and the server answers": {func(f *facts) { f.journal.BootID, f.known, f.version.OnDisk = "before", true, false }, ""},
+	} {
+		f := changing()
+		f.known, f.journal.Ran, f.journal.Sum, f.process.Start = false, true, sum64, f.uptime-time.Second
+		row.change(&f)
+		can := decide(f).status.Rollback
+		if can.To != old || (can.Lacks == "") != (row.words == "") || !strings.Contains(can.Lacks, row.words) {
+			t.Errorf("%s: %+v", name, can)
+		}
+		f.rollback = types.K3sRollbackRequest{Version: patch, RequestedAt: f.now}
+		if a := decide(f); (a.journal.Step == types.K3sStepReturn) != (row.words == "") {
+			t.Errorf("%s, asked: %s: %s", name, a.journal.Step, a.status.Reason)
+		}
+	}
+}
+
 // alone are facts of a single node with SQLite, whose change has run before k3s was stopped.
 func alone() facts {
 	f := changing()

@@ -58,6 +58,9 @@ func TestABinaryIsPutInItsPlaceAfterTheJournalSaysSo(t *testing.T) {
 		f := swapping()
 		row.change(&f)
 		a := decide(f)
+		if booted := strings.Contains(name, "a power cut"); row.step == types.K3sStepChange && a.journal.Booted != booted {
+			t.Errorf("%s: that it has booted is %t", name, a.journal.Booted)
+		}
 		if a.call != row.call || a.journal.Step != row.step || a.status.Released != row.released || (a.journal.Failed.To != "") != (row.failed != "") || !strings.Contains(a.journal.Failed.Why, row.failed) {
 			t.Errorf("%s: call %d, %+v, %+v", name, a.call, a.status, a.journal)
 		}
@@ -104,7 +107,17 @@ func TestAFailureGoesBackWithTheFormerBinaryBeforeTheCommitPoint(t *testing.T) {
 		"it never ran":                {func(*facts) {}, true},
 		"nothing answers":             {func(f *facts) { f.known, f.own, f.nodes = false, types.Node{}, nil }, true},
 		"it ran, and is not Ready":    {func(f *facts) { f.journal.Ran = true }, true},
-		"it ran, and nothing answers": {func(f *facts) { f.journal.Ran, f.known = true, false }, false},
+		"it ran, and nothing answers": {func(f *facts) { f.journal.Ran, f.known = true, false }, true},
+		"it ran, the device booted, and nothing answers": {func(f *facts) {
+			f.journal.Ran, f.journal.BootID, f.known = true, "before", false
+		}, false},
+		"it ran, the device booted some time ago, and nothing answers": {func(f *facts) {
+			f.journal.Ran, f.journal.Booted, f.known = true, true, false
+		}, false},
+		"it ran, the device booted, and is not Ready": {func(f *facts) { f.journal.Ran, f.journal.Booted = true, true }, true},
+		"it ran on the last server, and nothing answers": {func(f *facts) {
+			f.journal.Ran, f.journal.Commit, f.known = true, "No way back.", false
+		}, false},
 		"it ran, and one pod is not back": {func(f *facts) {
 			f.node(0, func(n *types.Node) { n.KubeletVersion = patch })
 			f.version.Running, f.version.OnDisk, f.journal.Pods, f.pods = patch, true, []string{"a"}, map[string]bool{"a": false}
