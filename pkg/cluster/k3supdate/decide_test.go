@@ -167,7 +167,14 @@ func TestPreconditionsOfAChange(t *testing.T) {
 		"components are not known":                             {[]func(*facts){toMinor, func(f *facts) { f.evidence.components = finding{} }}, "Compatible", "KubeVirt and Longhorn", true},
 		"a component does not work with it":                    {[]func(*facts){toMinor, func(f *facts) { f.evidence.components.lacks = "KubeVirt 1.6.0 does not run on 1.35" }}, "Compatible", "1.6.0", false},
 		"APIs in use are not known":                            {[]func(*facts){toMinor, func(f *facts) { f.evidence.removed = finding{} }}, "RemovedAPIs", "an API is used", true},
-		"consent to each node":                                 {[]func(*facts){func(f *facts) { f.consent = "each" }}, "Consent", "to the change of each node", true},
+		"a worker after its servers, whose APIs in use are not known": {changes: []func(*facts){toMinor, func(f *facts) {
+			f.evidence.removed = finding{}
+			f.node(0, func(n *types.Node) { *n = worker("n1", old); n.K3s = &types.K3sStamp{Wanted: minor} })
+			for i := range f.nodes[1:] {
+				f.node(i+1, func(n *types.Node) { n.KubeletVersion = minor })
+			}
+		}}},
+		"consent to each node": {[]func(*facts){func(f *facts) { f.consent = "each" }}, "Consent", "to the change of each node", true},
 		"consent to the last server": {[]func(*facts){func(f *facts) {
 			f.consent = "commit"
 			f.node(1, func(n *types.Node) { n.KubeletVersion = patch })

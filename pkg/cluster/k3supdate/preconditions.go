@@ -52,6 +52,8 @@ func (f facts) preconditions(kind types.K3sChange) []types.KubeLifecyclePrecondi
 	}
 	if kind == types.K3sMinor {
 		look("Compatible", f.evidence.components, "whether KubeVirt and Longhorn work with "+f.version.Wanted)
+	}
+	if kind == types.K3sMinor && f.own.IsServer() { // once the servers have changed it is too late to ask
 		look("RemovedAPIs", f.evidence.removed, "whether an API is used that "+f.version.Wanted+" does not have")
 	}
 	if drains {
