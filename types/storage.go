@@ -83,6 +83,11 @@ func (v Volume) HealthyReplicas() int {
 	return n
 }
 
+// HealthyOn reports whether the volume has a healthy replica on node.
+func (v Volume) HealthyOn(node string) bool {
+	return slices.ContainsFunc(v.Replicas, func(r Replica) bool { return r.Node == node && v.Healthy(r) })
+}
+
 // On reports whether the volume has a replica on node.
 func (v Volume) On(node string) bool {
 	return slices.ContainsFunc(v.Replicas, func(r Replica) bool { return r.Node == node })

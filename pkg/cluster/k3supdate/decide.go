@@ -471,8 +471,8 @@ func (f facts) notBack() string {
 		}
 	}
 	for _, v := range f.checked.storage.Volumes {
-		if was, there := j.Volumes[v.Name]; there && v.State == "attached" && v.HealthyReplicas() < min(was, max(v.Wanted, 1)) {
-			return "volume " + v.Name + " has fewer healthy replicas than before"
+		if was, there := j.Volumes[v.Name]; there && v.State == "attached" && v.HealthyReplicas() < min(was, max(v.Wanted, 1)) && !v.HealthyOn(f.own.Name) {
+			return "volume " + v.Name + " has fewer healthy replicas than before, and none on this node"
 		}
 	}
 	return ""

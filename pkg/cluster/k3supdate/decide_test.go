@@ -311,7 +311,12 @@ func TestAChangeIsVerified(t *testing.T) {
 		"the Lease is not renewed":             {func(f *facts) { f.node(0, func(n *types.Node) { n.Ready = types.ConditionUnknown }) }, "not Ready"},
 		"a pod does not run again":             {func(f *facts) { f.pods["eve-kube-app/a"] = false }, "pod eve-kube-app/a"},
 		"a pod has gone elsewhere":             {func(f *facts) { delete(f.pods, "eve-kube-app/a") }, ""},
-		"a volume has fewer replicas":          {func(f *facts) { f.checked.storage.Volumes = []types.Volume{volume} }, "volume pv-1 has fewer"},
+		"a volume has lost a replica on another node": {func(f *facts) {
+			v := volume
+			v.Replicas = []types.Replica{{Node: "n1", Mode: "RW"}, {Node: "n2", Mode: "ERR"}}
+			f.checked.storage.Volumes = []types.Volume{v}
+		}, ""},
+		"a volume has fewer replicas": {func(f *facts) { f.checked.storage.Volumes = []types.Volume{volume} }, "volume pv-1 has fewer"},
 		"a volume of before that was worse before": {func(f *facts) {
 			f.checked.storage.Volumes = []types.Volume{volume}
 			f.journal.Volumes = map[string]int{"pv-1": 1}
