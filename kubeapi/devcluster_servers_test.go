@@ -22,6 +22,9 @@ import (
 // servers asks a real API server and a real etcd what a change of k3s has to know.
 func servers(t *testing.T, c *devcluster.Cluster) {
 	a := newAgent(t, c, 3)
+	if err := a.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
 	// Endpoints are deprecated since Kubernetes 1.33, to be removed in no release yet.
 	if err := c.Client().Discovery().RESTClient().Get().AbsPath("/api/v1/namespaces/default/endpoints").Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)

@@ -125,5 +125,5 @@ func writings() map[string]writing {
 // readings are the methods that write nothing.
 var readings = []string{
 	"AppPodsNow", "DeprecatedAPIs", "DisabledWorkloads", "DrainLock", "FreshNodes", "KubeletContainers", "Kubeconfigs", "KubeletStats", "LogFile", "LogFiles", "Logs", "NADs", "NodeAttachments", "NodeStats",
-	"PodsToEvict", "Run", "RunningPods", "SRIOVConfig", "SRIOVNetworks", "SRIOVPlugins", "Situations", "Storage", "NodeLease", "NodeLeases", "VolumeUsers",
+	"PodsToEvict", "Ready", "Run", "RunningPods", "SRIOVConfig", "SRIOVNetworks", "SRIOVPlugins", "Situations", "Storage", "NodeLease", "NodeLeases", "VolumeUsers",
 }

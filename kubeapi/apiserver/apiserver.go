@@ -1,14 +1,16 @@
-// Package apiserver asks the API server what it measures of itself.
+// Package apiserver asks the API server how it is and what it measures of itself.
 package apiserver
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/base/promtext"
 	"github.com/zedkube/zedkube/types"
 )
@@ -26,6 +28,24 @@ const (
 	seriesRequested = "apiserver_requested_deprecated_apis"
 	seriesStarted   = "process_start_time_seconds"
 )
+
+// Ready asks the API server of the kubeconfig whether it is ready. What it says is not is named.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := access.Read(ctx, c.Session, "ask the API server whether it is ready", func(ctx context.Context, conn *access.Connection) (none struct{}, err error) {
+		said, err := conn.Kube.Discovery().RESTClient().Get().AbsPath("/readyz").MaxRetries(0).DoRaw(ctx)
+		var failed []string
+		for line := range strings.Lines(string(said)) {
+			if check, is := strings.CutPrefix(line, "[-]"); is {
+				failed = append(failed, strings.TrimSpace(check))
+			}
+		}
+		if err != nil && len(failed) > 0 {
+			err = errors.New(phrase.Few(failed, 3))
+		}
+		return none, err
+	})
+	return err
+}
 
 // DeprecatedAPIs is which deprecated APIs the API server of the kubeconfig was asked for since
 // it started. Other API servers of the cluster may have been asked for others.

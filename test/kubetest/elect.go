@@ -206,6 +206,9 @@ func (c *Cluster) StampK3s(ctx context.Context, node string, stamp types.K3sStam
 	})
 }
 
+// Ready asks nobody. Verb ready.
+func (c *Cluster) Ready(ctx context.Context) error { return c.enter(ctx, "ready", "") }
+
 // DeprecatedAPIs returns none, of an API server that has run for two days. Verb deprecated apis.
 func (c *Cluster) DeprecatedAPIs(ctx context.Context) (types.DeprecatedAPIs, error) {
 	return types.DeprecatedAPIs{StartedAt: time.Now().Add(-48 * time.Hour)}, c.enter(ctx, "deprecated apis", "")

@@ -99,7 +99,7 @@ func (c *Component) check(ctx context.Context, own string) (*checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checked{at: c.Uptime(), lock: lock, nodes: nodes, storage: storage}, nil
+	return &checked{at: c.Uptime(), lock: lock, nodes: nodes, storage: storage, unready: c.Kube.Ready(ctx)}, nil
 }
 
 // acts records what was done to the binary, and looks what has come of it.

@@ -105,6 +105,7 @@ type checked struct {
 	lock    types.DrainLock
 	nodes   []types.Node // those that renew their Leases are Ready
 	storage types.Storage
+	unready error // of the own API server
 }
 
 // call is what is done beside the steps.
@@ -457,6 +458,8 @@ func (f facts) unverified(target string) string {
 		return "it is looked at whether the kubelet renews its Lease"
 	case f.checked.nodes[i].Ready != types.ConditionTrue:
 		return "this node is not Ready, or its kubelet does not renew its Lease"
+	case f.own.IsServer() && f.checked.unready != nil: // that of a worker is another node's
+		return "the API server of this node is not ready: " + why(f.checked.unready)
 	}
 	return ""
 }
@@ -474,6 +477,10 @@ func (f facts) notBack() string {
 		if was, there := j.Volumes[v.Name]; there && v.State == "attached" && v.HealthyReplicas() < min(was, max(v.Wanted, 1)) && !v.HealthyOn(f.own.Name) {
 			return "volume " + v.Name + " has fewer healthy replicas than before, and none on this node"
 		}
+	}
+	// Of a server that is away the change is not to blame.
+	if e := f.evidence; j.Step == types.K3sStepChange && j.Kind != types.K3sRestart && f.own.Etcd && e.at > max(j.Began, f.process.Start) && len(types.QuorumOf(f.checked.nodes).Down) == 0 {
+		return e.etcd.lacks
 	}
 	return ""
 }

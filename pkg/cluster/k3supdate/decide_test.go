@@ -1,6 +1,7 @@
 package k3supdate
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -317,6 +318,18 @@ func TestAChangeIsVerified(t *testing.T) {
 			f.checked.storage.Volumes = []types.Volume{v}
 		}, ""},
 		"a volume has fewer replicas": {func(f *facts) { f.checked.storage.Volumes = []types.Volume{volume} }, "volume pv-1 has fewer"},
+		"its API server is not ready": {func(f *facts) { f.checked.unready = errors.New("etcd failed") }, "the API server of this node is not ready: etcd failed"},
+		"a worker asks the API server of another node": {func(f *facts) {
+			f.node(0, func(n *types.Node) { *n = worker("n1", patch) })
+			f.checked.unready = errors.New("etcd failed")
+		}, ""},
+		"etcd has an alarm":           {func(f *facts) { f.evidence.at, f.evidence.etcd.lacks = f.uptime, "etcd reports NOSPACE" }, "etcd reports NOSPACE"},
+		"it had one before k3s began": {func(f *facts) { f.evidence.at, f.evidence.etcd.lacks = f.process.Start, "etcd reports NOSPACE" }, ""},
+		"etcd cannot be asked":        {func(f *facts) { f.evidence.at, f.evidence.etcd = f.uptime, finding{why: "no answer"} }, ""},
+		"etcd does not reach a server that is off": {func(f *facts) {
+			f.evidence.at, f.evidence.etcd.lacks = f.uptime, "etcd of this server is connected with 1 of 2 other members"
+			f.node(2, func(n *types.Node) { n.Ready = types.ConditionUnknown })
+		}, ""},
 		"a volume of before that was worse before": {func(f *facts) {
 			f.checked.storage.Volumes = []types.Volume{volume}
 			f.journal.Volumes = map[string]int{"pv-1": 1}
@@ -333,6 +346,23 @@ func TestAChangeIsVerified(t *testing.T) {
 		}
 		if want := patch; row.words != "" && a.status.Released != want {
 			t.Errorf("%s: %q is released", name, a.status.Released)
+		}
+	}
+}
+
+func TestAChangeReturnsWhereItsAPIServerIsNotReadyButNotForWhatEtcdLacks(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*facts)
+		phase  types.KubeLifecyclePhase
+	}{
+		"the API server": {func(f *facts) { f.checked.unready = errors.New("etcd failed") }, types.LifecycleReturns},
+		"etcd":           {func(f *facts) { f.evidence.at, f.evidence.etcd.lacks = f.uptime, "etcd reports NOSPACE" }, types.LifecycleStuck},
+	} {
+		f := changing()
+		f.journal.Began, f.journal.Sum, f.evidence.disk = f.uptime-patchFor, sum64, patch
+		row.change(&f)
+		if a := decide(f); a.status.Phase != row.phase {
+			t.Errorf("%s: %+v", name, a.status)
 		}
 	}
 }

@@ -51,7 +51,8 @@ type Kube interface {
 	DrainLock(ctx context.Context) (types.DrainLock, error)
 	SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error)
 	FreeDrainLock(ctx context.Context, lock types.DrainLock) error
-	// DeprecatedAPIs are those that the own API server was asked for.
+	// Ready asks the own API server whether it is, DeprecatedAPIs for those that it was asked for.
+	Ready(ctx context.Context) error
 	DeprecatedAPIs(ctx context.Context) (types.DeprecatedAPIs, error)
 	// StampK3s replaces the stamp about k3s on the node.
 	StampK3s(ctx context.Context, node string, stamp types.K3sStamp) error

@@ -196,6 +196,24 @@ func TestThreeServersTakeAStagedPatch(t *testing.T) {
 	})
 }
 
+func TestAChangeIsNotOverBeforeItsAPIServerIsReady(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		s.stages()
+		s.pass(time.Minute)
+		s.cluster.FailVerb("ready", errors.New("poststarthook failed"))
+		s.wants(patch, false)
+		s.pass(15 * time.Minute)
+		if is := s.agents[0].is(); is.Phase != types.LifecycleChanges || !strings.Contains(is.Reason, "is not ready: poststarthook failed") || strings.Join(s.order, " ") != "n1" {
+			t.Errorf("%v changed: %+v", s.order, is)
+		}
+		s.cluster.FailVerb("ready", nil)
+		s.pass(30 * time.Minute)
+		if got := strings.Join(s.order, " "); got != "n1 n2 n3" {
+			t.Errorf("%s changed; %+v", got, s.agents[0].is())
+		}
+	})
+}
+
 func TestAStagedVersionThatDoesNotComeUpIsTakenBackOnce(t *testing.T) {
 	play(t, "n1 n2 n3", func(s *site) {
 		s.stages()
