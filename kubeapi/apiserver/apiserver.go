@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/base/promtext"
 	"github.com/zedkube/zedkube/types"
 )
@@ -40,7 +39,7 @@ func (c *Client) Ready(ctx context.Context) error {
 			}
 		}
 		if err != nil && len(failed) > 0 {
-			err = errors.New(phrase.Few(failed, 3))
+			err = errors.New(strings.Join(failed[:min(3, len(failed))], ", "))
 		}
 		return none, err
 	})

@@ -135,7 +135,7 @@ func (w *world) facts(d *device) facts {
 		lock: types.Lease{Holder: w.lock.Holder, Version: w.lock.Version}, off: map[string]bool{}, pods: map[string]bool{},
 		checked: d.checked, triedAt: d.tried, looked: d.looked, journal: d.journal, published: d.status,
 		restartFacts: restartFacts{request: d.reset, certs: types.K3sCertificates{
-			SeenAt: started.Add(w.now), Leaves: []types.K3sCertificate{{Name: "a", Where: "/a.crt", NotAfter: started.Add(d.expires)}},
+			SeenAt: started.Add(w.now), Leaves: []types.K3sCertificate{{Name: "a", Where: "/a.crt", NotAfter: started.Add(d.expires)}, {Name: "b", Where: "/agent/b.crt", NotAfter: started.Add(d.expires)}},
 			Authorities: []types.K3sCertificate{{NotAfter: started.Add(9999 * day)}},
 		}},
 		acted: d.acted, restarted: d.restarted,

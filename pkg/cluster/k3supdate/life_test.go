@@ -92,7 +92,7 @@ func (c *certified) on(d time.Duration) {
 	var all sync.WaitGroup
 	log, _ := logtest.NewNullLogger()
 	watch := &k3scerts.Component{
-		Log: log, Pulse: &loop.Pulse{}, Dirs: []string{c.hold + ".k3s"}, Info: &c.info, Status: &c.status, Agent: &c.zedagent, Nodes: &c.nodes, Clocks: &pubsub.Table[types.NodeClock]{},
+		Log: log, Pulse: &loop.Pulse{}, Dirs: []string{c.hold + ".k3s"}, Info: &c.info, Status: &c.status, Agent: &c.zedagent, Nodes: &c.nodes, Clocks: &pubsub.Table[types.NodeClock]{}, API: &c.api,
 		Journal: &c.journal, Operations: types.NoOperations{}, Certificates: &c.certs,
 		Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 			_, port, _ := net.SplitHostPort(address)

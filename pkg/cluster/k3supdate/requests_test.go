@@ -112,11 +112,11 @@ func TestAnOperatorIsToldWhyAVersionThatRanCannotBeTakenBack(t *testing.T) {
 		change func(*facts)
 		words  string // "" where it can
 	}{
-		"nothing answers since":                {func(*facts) {}, ""},
-		"nor since the device booted":          {func(f *facts) { f.journal.BootID = "before" }, "not known whether other servers have changed"},
-		"the binary of before was not kept":    {func(f *facts) { f.journal.Sum = "" }, "was not kept"},
-		"this was the last server to change":   {func(f *facts) { f.journal.Commit = "No way back." }, "No way back."},
-		"another boot, and the server answers": {func(f *facts) { f.journal.BootID, f.known, f.version.OnDisk = "before", true, false }, ""},
+		"nothing answers since":                 {func(*facts) {}, ""},
+		"nor since the device booted":           {func(f *facts) { f.journal.BootID = "before" }, "not known whether other servers have changed"},
+		"the binary of before was not kept":     {func(f *facts) { f.journal.Sum = "" }, "was not kept"},
+		"this was the last server to change":    {func(f *facts) { f.journal.Commit = "No way back." }, "No way back."},
+		"it has booted, and the server answers": {func(f *facts) { f.journal.Booted, f.known, f.version.OnDisk = true, true, false }, ""},
 	} {
 		f := changing()
 		f.known, f.journal.Ran, f.journal.Sum, f.process.Start = false, true, sum64, f.uptime-time.Second

@@ -79,7 +79,7 @@ func (f facts) wish() types.K3sRestartWish {
 
 // lastToExpire is the certificate with which the last of those expires that show that nobody can
 // be asked: on a server those that k3s renews only when it starts, else those of its kubelet,
-// which it makes anew at each start. It renews that of the API server while it runs.
+// which it makes again at each start. It renews that of the API server while it runs.
 func (f facts) lastToExpire() types.K3sCertificate {
 	var ofServer, ofKubelet types.K3sCertificate
 	for _, leaf := range f.certs.Leaves { // the first to expire first
