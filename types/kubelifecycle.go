@@ -214,12 +214,12 @@ type KubeLifecycleJournal struct {
 
 // K3sRestarts is what came of the last restart for certificates.
 type K3sRestarts struct {
-	At      time.Time
-	BootID  string    // where it was made without the API server
-	Failed  string    // as in K3sRestartStatus
-	Tries   int       // in a row after which k3s went on as before
-	InVain  int       // restarts in a row after which a certificate was the one of before
-	Answers time.Time // RequestedAt of the last CertsResetRequest that was dealt with
+	At       time.Time
+	BootID   string    // where it was made without the API server
+	Failed   string    // as in K3sRestartStatus
+	Tries    int       // in a row after which k3s went on as before
+	Failures int       // restarts in a row after which a certificate was the one of before
+	Answers  time.Time // RequestedAt of the last CertsResetRequest that was dealt with
 }
 
 // K3sStamp is what zedkube says on its own Node of k3s (docs/wire.md, "Nodes").

@@ -162,9 +162,15 @@ func TestRealCertificatesAreRenewedOfflineOnceTheyHaveExpired(t *testing.T) {
 			wish    types.K3sRestartWish
 			answers bool
 		}{
-			{1, types.CertFine, "", true}, {244, types.CertFine, "", true}, {246, types.CertRenewable, "", true}, {304, types.CertRenewable, "", true},
-			{306, types.CertDue, types.RestartDue, true}, {350, types.CertDue, types.RestartDue, true}, {352, types.CertUrgent, types.RestartUrgent, true},
-			{364, types.CertUrgent, types.RestartUrgent, true}, {366, types.CertUrgent, types.RestartExpired, false},
+			{1, types.CertFine, "", true},
+			{244, types.CertFine, "", true},
+			{246, types.CertRenewable, "", true},
+			{304, types.CertRenewable, "", true},
+			{306, types.CertDue, types.RestartDue, true},
+			{350, types.CertDue, types.RestartDue, true},
+			{352, types.CertUrgent, types.RestartUrgent, true},
+			{364, types.CertUrgent, types.RestartUrgent, true},
+			{366, types.CertUrgent, types.RestartExpired, false},
 		} {
 			state, wish := c.after(row.days)
 			if answers := c.fault() == kubetest.None; state != row.state || wish != row.wish || answers != row.answers {

@@ -20,11 +20,11 @@ const (
 	rereadAfter = 10 * time.Minute
 	announced   = 10 * time.Minute // for which it is said before that etcd has no quorum meanwhile
 	// endsWithin is how long a supervisor may take to end k3s.
-	endsWithin = 15 * time.Minute
-	readAfter  = 30 * time.Second // of an agent: the certificates have been read
-	mostTries  = 3                // after which k3s goes on as before
-	mostInVain = 3                // restarts in a row, and as many again once it is urgent
-	done       = "k3s was restarted for its certificates."
+	endsWithin   = 15 * time.Minute
+	readAfter    = 30 * time.Second // of an agent: the certificates have been read
+	mostTries    = 3                // after which k3s goes on as before
+	mostFailures = 3                // restarts in a row, and as many again once it is urgent
+	done         = "k3s was restarted for its certificates."
 	// restoreAfter is when k3s does not come up with certificates that it was to make.
 	restoreAfter = 10 * time.Minute
 )
@@ -111,8 +111,8 @@ func (f facts) restarts(a *action) {
 		if f.asks() { // there is nothing to renew
 			j.Answers = f.request.RequestedAt
 		}
-		if j.InVain > 0 { // they have been renewed otherwise
-			j.InVain, j.Failed, r.Failed = 0, "", ""
+		if j.Failures > 0 { // they have been renewed otherwise
+			j.Failures, j.Failed, r.Failed = 0, "", ""
 		}
 		a.journal.Restarts = j
 		return
@@ -254,18 +254,18 @@ func (f facts) restarting(a *action) {
 	case unstarted: // the agent was killed before it, or it was refused
 		if j.Restarts.Tries++; j.Restarts.Tries >= mostTries {
 			j.Restarts.Failed, j.Restarts.Tries = "k3s was not restarted: it goes on as before.", 0
-			j.Restarts.InVain++
+			j.Restarts.Failures++
 		} else if j.Wish == types.RestartAsked {
 			j.Restarts.Answers = time.Time{}
 		}
 		f.restartEnds(a, "k3s was not restarted, and is to be again.")
 	case lacks == "" && reread == "":
-		j.Restarts.Failed, j.Restarts.Tries, j.Restarts.InVain = "", 0, 0
+		j.Restarts.Failed, j.Restarts.Tries, j.Restarts.Failures = "", 0, 0
 		f.restartEnds(a, done)
 	case lacks == "" && late:
 		j.Restarts.Failed, j.Restarts.Tries = "k3s was restarted and did not renew its certificates: "+reread+".", 0
 		if j.Wish != types.RestartAsked {
-			j.Restarts.InVain++
+			j.Restarts.Failures++
 		}
 		f.restartEnds(a, done)
 	case j.Force && !j.Restored && !f.busy && !f.known && f.uptime >= j.Began+restoreAfter && f.agent >= seenAfter:
@@ -394,7 +394,7 @@ func (f facts) clockDoubt() string {
 // restartedToday says that the last restart here is too recent, or that it is no use. An operator
 // may ask again.
 func (f facts) restartedToday(wish types.K3sRestartWish) string {
-	last, wait, most := f.journal.Restarts, day, mostInVain
+	last, wait, most := f.journal.Restarts, day, mostFailures
 	if last.Failed == "" { // k3s is told to make them for less than 60 days
 		wait = max(day, f.certs.Leaves[0].NotAfter.Sub(last.At)/2)
 	}
@@ -405,8 +405,8 @@ func (f facts) restartedToday(wish types.K3sRestartWish) string {
 	switch {
 	case wish == types.RestartExpired && last.BootID == f.boot:
 		return "k3s has been restarted in this boot because all its certificates had expired"
-	case last.InVain >= most && (wish == types.RestartDue || wish == types.RestartUrgent):
-		return fmt.Sprintf("k3s was restarted %d times in vain, and zedkube does not try again by itself: %s", last.InVain, strings.TrimSuffix(last.Failed, "."))
+	case last.Failures >= most && (wish == types.RestartDue || wish == types.RestartUrgent):
+		return fmt.Sprintf("k3s was restarted %d times without effect, and zedkube does not try again by itself: %s", last.Failures, strings.TrimSuffix(last.Failed, "."))
 	case !today, wish == types.RestartAsked, last.Tries > 0 && wish != types.RestartExpired: // it was not restarted after all
 		return ""
 	}

@@ -610,7 +610,7 @@ func TestACertificateThatNoRestartRenewsEndsTheRestarts(t *testing.T) {
 	if got := strings.Join(restarts, " "); got != "Due Due Due Urgent Urgent Urgent" {
 		t.Fatalf("restarted %s", got)
 	}
-	if r := a.status.Restart; r.Failed == "" || lacks(a) != "NotAgain" || !strings.Contains(r.Reason, "6 times in vain, and zedkube does not try again by itself: k3s was restarted and did not renew") || !strings.Contains(r.Reason, "zedkube certs reset") {
+	if r := a.status.Restart; r.Failed == "" || lacks(a) != "NotAgain" || !strings.Contains(r.Reason, "6 times without effect, and zedkube does not try again by itself: k3s was restarted and did not renew") || !strings.Contains(r.Reason, "zedkube certs reset") {
 		t.Errorf("%+v", r)
 	}
 	f.request = types.CertsResetRequest{RequestedAt: f.now, Without: []string{"NotAgain"}}
@@ -621,21 +621,21 @@ func TestACertificateThatNoRestartRenewsEndsTheRestarts(t *testing.T) {
 	for i := range f.certs.Leaves {
 		f.certs.Leaves[i].NotAfter = f.now.Add(365 * day)
 	}
-	if step(); a.journal.Step != "" || a.journal.Restarts.InVain != 0 || a.status.Restart.Failed != "" {
+	if step(); a.journal.Step != "" || a.journal.Restarts.Failures != 0 || a.status.Restart.Failed != "" {
 		t.Errorf("that helped: %+v", a.journal)
 	}
 }
 
 func TestCertificatesThatWereRenewedOtherwiseEndTheFailure(t *testing.T) {
 	f := expiring(300 * day)
-	f.journal.Restarts = types.K3sRestarts{At: f.now.Add(-day), Failed: "No.", InVain: mostInVain}
+	f.journal.Restarts = types.K3sRestarts{At: f.now.Add(-day), Failed: "No.", Failures: mostFailures}
 	known := f.certs.Leaves
 	f.certs.Leaves = nil
-	if a := decide(f); a.journal.Restarts.InVain != mostInVain {
+	if a := decide(f); a.journal.Restarts.Failures != mostFailures {
 		t.Errorf("nothing is known of them: %+v", a.journal.Restarts)
 	}
 	f.certs.Leaves = known
-	if a := decide(f); a.journal.Restarts.InVain != 0 || a.journal.Restarts.Failed != "" || a.status.Restart.Failed != "" || !a.journal.Restarts.At.Equal(f.journal.Restarts.At) {
+	if a := decide(f); a.journal.Restarts.Failures != 0 || a.journal.Restarts.Failed != "" || a.status.Restart.Failed != "" || !a.journal.Restarts.At.Equal(f.journal.Restarts.At) {
 		t.Errorf("%+v, %+v", a.journal.Restarts, a.status.Restart)
 	}
 	f = restarted()

@@ -101,7 +101,7 @@ func rules() []rule {
 		{"AppWaits", anchorApps, findAppWaits},
 		{"AppRestarts", anchorApps, findAppRestarts},
 	}, conditionRules(), []rule{
-		{"AuthorityEnds", anchorCA, findAuthority},
+		{"AuthorityExpires", anchorCA, findAuthority},
 		{"K3sChange", anchorVersion, findK3sChange},
 		{"KubeContainer", anchorObject, findKubeContainer},
 		{"K3sOverride", anchorOverride, findK3sOverride},

@@ -166,7 +166,7 @@ func findK3sOverride(o seen, tell func(types.Finding)) {
 	}
 }
 
-// findAuthority finds the authority of k3s that ends first, two years before: its rotation takes planning.
+// findAuthority finds the first authority of k3s to expire, two years before: its rotation takes planning.
 func findAuthority(o seen, tell func(types.Finding)) {
 	first := types.NodeCertificate{NotAfter: o.ReadAt.Add(types.AuthorityDueWithin + 1)}
 	for _, c := range o.Conditions.Certificates {

@@ -213,10 +213,10 @@ func TestProblems(t *testing.T) {
 		{"the cluster is out of view", func(o *overview.Overview) { o.Apps.List[0].State = "APIUnreachable" }, nil},
 		{"a certificate ends soon", condition(types.StateClientCertificate, types.ConditionFalse, ago(-24*time.Hour)), []string{"warn CertificateEnds ClientCertificateValid"}},
 		{"a certificate has ended", condition(types.StateCACertificate, types.ConditionFalse, ago(time.Hour)), []string{"bad CertificateEnds CACertificateValid"}},
-		{"an authority ends in less than two years", authority(8*365*24*time.Hour, 2*365*24*time.Hour), []string{"warn AuthorityEnds k3s-CA"}},
-		{"an authority ends in half a year", authority(180*24*time.Hour, 8*365*24*time.Hour), []string{"warn AuthorityEnds CA"}},
-		{"an authority ends in more than two years", authority(2*365*24*time.Hour+time.Second, 8*365*24*time.Hour), nil},
-		{"an authority ends, says an agent that is dead", func(o *overview.Overview) {
+		{"an authority expires in less than two years", authority(8*365*24*time.Hour, 2*365*24*time.Hour), []string{"warn AuthorityExpires k3s-CA"}},
+		{"an authority expires in half a year", authority(180*24*time.Hour, 8*365*24*time.Hour), []string{"warn AuthorityExpires CA"}},
+		{"an authority expires in more than two years", authority(2*365*24*time.Hour+time.Second, 8*365*24*time.Hour), nil},
+		{"an authority expires, says an agent that is dead", func(o *overview.Overview) {
 			authority(time.Hour, time.Hour)(o)
 			o.Agent.Runs = false
 		}, []string{"bad AgentDead"}},
