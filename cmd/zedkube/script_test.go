@@ -21,6 +21,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/joincmd"
 	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/k3stls"
 	"github.com/zedkube/zedkube/test/player"
 	"github.com/zedkube/zedkube/types"
 )
@@ -131,6 +132,7 @@ type story struct {
 	withheld map[string]types.EdgeNodeClusterConfig // by node
 
 	containers map[string]*player.KubeContainer // by node
+	tls        map[string]*k3stls.K3s           // by node
 	stops      player.Stops
 	playing    sync.WaitGroup // of these
 	unplug     context.CancelFunc
@@ -154,7 +156,7 @@ func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &story{
 		ctx: ctx, began: time.Now(), occupied: map[string]net.Listener{}, withheld: map[string]types.EdgeNodeClusterConfig{},
-		drains: map[string][]types.NodeDrainStatus{}, heard: map[string]string{}, containers: map[string]*player.KubeContainer{},
+		drains: map[string][]types.NodeDrainStatus{}, heard: map[string]string{}, containers: map[string]*player.KubeContainer{}, tls: map[string]*k3stls.K3s{},
 	}
 	fleet, err := player.NewFleet(ctx, cluster, player.FleetOptions{
 		Dir: env.WorkDir, Program: []string{program},

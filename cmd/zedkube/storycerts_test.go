@@ -2,30 +2,39 @@ package main
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/zedkube/zedkube/test/k3stls"
 )
 
 const k3sDir = "persist/vault/kube/rancher/k3s"
 
-// certificate NODE DAYS: k3s of the node has an authority and a certificate that expires in so
-// many days.
+// certificates is the k3s of a node, which has just made its certificates where it is new.
+func (s *story) certificates(node string) (*k3stls.K3s, string, error) {
+	m, _, err := s.member(node)
+	if err != nil {
+		return nil, "", err
+	}
+	if s.tls[node] == nil {
+		k, err := k3stls.New(filepath.Join(m.Root, k3sDir), 365*24*time.Hour, 10*365*24*time.Hour)
+		if err != nil {
+			return nil, "", err
+		}
+		s.tls[node] = k
+	}
+	return s.tls[node], m.Root, nil
+}
+
+// certificate NODE DAYS: a certificate of k3s on the node expires in so many days.
 func certificate(s *story, _ *testscript.TestScript, args []string) error {
-	m, _, err := s.member(args[0])
+	k, _, err := s.certificates(args[0])
 	if err != nil {
 		return err
 	}
@@ -33,44 +42,17 @@ func certificate(s *story, _ *testscript.TestScript, args []string) error {
 	if err != nil {
 		return err
 	}
-	return writeCertificates(filepath.Join(m.Root, k3sDir), days)
+	return k.Make(k3stls.Admin, time.Duration(days)*24*time.Hour+time.Hour)
 }
 
-func writeCertificates(dir string, days int) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	now := time.Now()
-	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "k3s-server-ca"}, NotBefore: now.AddDate(0, -1, 0), NotAfter: now.AddDate(9, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "system:admin"}, NotBefore: now.AddDate(0, -1, 0), NotAfter: now.AddDate(0, 0, days).Add(time.Hour)}
-	for name, template := range map[string]*x509.Certificate{"server-ca": ca, "client-admin": leaf} {
-		raw, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), key)
-		if err != nil {
-			return err
-		}
-		path := filepath.Join(dir, "server/tls", name+".crt")
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// supervisor NODE: kube-init, which starts k3s again where it is asked to. k3s then renews its
-// certificates.
+// supervisor NODE: kube-init, which starts k3s again where it is asked to. k3s then renews those of its
+// certificates that expire within 120 days.
 func supervisor(s *story, ts *testscript.TestScript, args []string) error {
-	m, _, err := s.member(args[0])
+	k, root, err := s.certificates(args[0])
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("unix", filepath.Join(m.Root, "run/k3s-supervisor.sock"))
+	l, err := net.Listen("unix", filepath.Join(root, "run/k3s-supervisor.sock"))
 	if err != nil {
 		return err
 	}
@@ -83,7 +65,7 @@ func supervisor(s *story, ts *testscript.TestScript, args []string) error {
 			}
 			if line, _ := bufio.NewReader(conn).ReadString('\n'); line == "restart\n" {
 				answer := "OK\n"
-				if err := writeCertificates(filepath.Join(m.Root, k3sDir), 365); err != nil {
+				if err := k.Start(); err != nil {
 					answer = fmt.Sprintf("ERR %v\n", err)
 				}
 				_, _ = io.WriteString(conn, answer)
