@@ -153,6 +153,7 @@ func (l *look) fetch(ctx context.Context, p piece) error {
 		return err
 	}
 	l.old, l.seek = true, newSeeker(l.state.position)
+	l.seek.found = l.seek.found || !l.resume
 	defer func() {
 		l.old, l.use, l.skip, l.begun = false, false, 0, false
 		l.idle.Reset(l.patience())
@@ -169,8 +170,27 @@ func (l *look) fetch(ctx context.Context, p piece) error {
 	return nil
 }
 
+// earlier hands on what was rotated away before this log was read for the first time. p is
+// the first line of the newest file. What cannot be read gets its mark.
+func (l *look) earlier(ctx context.Context, p piece) error {
+	files, err := l.files(ctx, l.reading)
+	mine := func(f types.LogFile) bool { return f.Run == l.reading.run && f.Rotated }
+	if err == nil && !l.overwritten(files) && slices.ContainsFunc(files, mine) {
+		err = l.fetch(ctx, p)
+	}
+	switch {
+	case errors.Is(err, types.ErrNoLog), errors.Is(err, errRestarted): // there are none, or they are of another run
+		return nil
+	case errors.Is(err, errNotKept):
+		l.log.WithField("app", l.app).WithField("pod", l.pod.Key()).WithError(err).Warn("log lines from before the first read may be missing")
+		l.gap(p, rotated)
+		return nil
+	}
+	return err
+}
+
 // rotatedSince opens the rotated files from the one that holds the last known
-// line to the one before the newest, or as many of them as there are. The newest
+// line, or from the first where none is known, to the one before the newest, or as many of them as there are. The newest
 // begins at that time. They are to be closed in any case.
 func (l *look) rotatedSince(ctx context.Context, newest time.Time) (old []oldLog, err error) {
 	files, err := l.files(ctx, l.reading)
@@ -198,7 +218,7 @@ func (l *look) rotatedSince(ctx context.Context, newest time.Time) (old []oldLog
 		case !at.Before(newest): // it was the newest one until now
 			_ = body.Close()
 			old = old[1:]
-		case !at.After(l.state.At):
+		case l.resume && !at.After(l.state.At):
 			return old, nil
 		}
 	}

@@ -174,6 +174,10 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 		if o, stop := l.hand(ctx, p); stop {
 			return o
 		}
+	} else if !l.state.Begun {
+		if err := l.earlier(ctx, piece{at: time.Now().UTC()}); err != nil {
+			return outcome{news: l.news, err: err}
+		}
 	}
 	l.state.Whole = true
 	l.noted = l.state
@@ -219,6 +223,11 @@ func (l *look) line(ctx context.Context, p piece) (outcome, bool) {
 			}
 		case l.skipped:
 			return outcome{restart: true}, true
+		}
+	}
+	if !l.state.Begun && !l.old {
+		if err := l.earlier(ctx, p); err != nil {
+			return outcome{news: l.news, err: err}, true
 		}
 	}
 	if !l.state.Begun && (l.lost > 0 || l.torn) {
