@@ -461,7 +461,10 @@ func TestWhatStopsAlreadyIsWaitedFor(t *testing.T) {
 	stopped := func(w *world) types.VirtualMachine {
 		m, _ := w.machines.Get("shop/till")
 		m.Run, m.Claims, m.Version = types.RunState{Strategy: types.StrategyHalted}, []string{"till-data"}, w.next()
+		w.mu.Lock()
+		w.storage.Volumes = slices.Clone(w.storage.Volumes)
 		w.storage.Volumes[0].Claim = "shop/till-data"
+		w.mu.Unlock()
 		_ = w.machines.Publish(m.Key(), m)
 		return m
 	}
@@ -492,9 +495,11 @@ func TestWhatStopsAlreadyIsWaitedFor(t *testing.T) {
 				w.ask("n1", true)
 				w.pass(20 * time.Second)
 				w.is("n3", types.WorkloadsDisabling, row.waits)
+				w.mu.Lock()
 				if slices.ContainsFunc(w.writes, func(s string) bool { return strings.Contains(s, row.object) }) {
 					t.Errorf("what stops is written to: %v", w.writes)
 				}
+				w.mu.Unlock()
 				w.pass(time.Minute)
 				w.Change(func() { row.end(w) })
 				w.pass(2 * time.Minute)
