@@ -104,20 +104,23 @@ func TestTheStatusOfK3sSaysWhatTheAgentAndTheKubeContainerSay(t *testing.T) {
 				Phase: types.LifecycleStuck, Reason: "The API server does not answer.", Since: at, To: "v1.34.2+k3s1", Commit: "This node is the last server.",
 				Rollback: types.K3sRollback{To: "v1.33.3+k3s1", Lacks: "The data is of it."}, Nodes: []types.KubeLifecycleNode{{Name: "n1", Version: "v1.34.2+k3s1", State: "done"}},
 			},
-			[]string{"phase       Stuck: The API server does not answer.", "since       2026-11-01 10:00:00Z", "to          v1.34.2+k3s1", "commit      This node is the last server.", "rollback    v1.33.3+k3s1 The data is of it.", "1 n1 v1.34.2+k3s1 done"}, nil,
+			[]string{"phase       Stuck: The API server does not answer.", "since       2026-11-01 10:00:00Z", "to          v1.34.2+k3s1", "commit      This node is the last server.", "rollback    v1.33.3+k3s1 The data is of it.", "1 n1 v1.34.2+k3s1 done"},
+			nil,
 		},
 		"it failed, and waits": {
 			types.KubeLifecycle{
 				Phase: types.LifecycleWaits, Reason: "It failed.", Failed: types.K3sFailure{To: "v1.34.2+k3s1", Why: "It did not start.", At: at},
 				Preconditions: []types.KubeLifecyclePrecondition{{Name: "Quorum", Holds: true}, {Name: "NotFailed", Reason: "It failed.", Release: true}},
 			},
-			[]string{"failed      v1.34.2+k3s1, 2026-11-01 10:00:00Z", ": It did not start.", "holds Quorum", "lacks NotFailed: It failed. (zedkube k3s release does without)"}, []string{"rollback "},
+			[]string{"failed      v1.34.2+k3s1, 2026-11-01 10:00:00Z", ": It did not start.", "holds Quorum", "lacks NotFailed: It failed. (zedkube k3s release does without)"},
+			[]string{"rollback "},
 		},
 		"a restart waits": {
 			types.KubeLifecycle{Phase: types.LifecycleIdle, Restart: types.K3sRestartStatus{
 				Reason: "k3s is not restarted yet.", Announced: "etcd has no quorum", Failed: "The last one renewed none.", Preconditions: []types.KubeLifecyclePrecondition{{Name: "Turn", Reason: "Node n2 is first."}},
 			}},
-			[]string{"restart     The last one renewed none.", "restart     k3s is not restarted yet.", "announced   etcd has no quorum", "lacks Turn: Node n2 is first."}, nil,
+			[]string{"restart     The last one renewed none.", "restart     k3s is not restarted yet.", "announced   etcd has no quorum", "lacks Turn: Node n2 is first."},
+			nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

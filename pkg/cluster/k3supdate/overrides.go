@@ -214,7 +214,7 @@ func (f facts) overridePreconditions(wanted string) (list []types.KubeLifecycleP
 	add("Quorum", lack, false)
 	add("QuorumWithoutThis", alone, true)
 	f.healthy(add)
-	add("Components", f.component, true)
+	add("Components", f.updating, true)
 	add("Lock", f.locked(false), false)
 	add("Volumes", f.degraded(), f.checked != nil)
 	return list

@@ -309,9 +309,11 @@ func (s *site) asks(override string) {
 			o.InForce = was
 		}
 		_ = a.override.Publish(types.Global, o)
+		s.mu.Lock()
 		if a.started == 0 {
 			a.started = time.Minute
 		}
+		s.mu.Unlock()
 	}
 	synctest.Wait()
 }
