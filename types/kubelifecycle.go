@@ -249,6 +249,9 @@ type K3sOverrideStamp struct {
 	Failed  string `json:"failed,omitempty"` // k3s did not come up with it on this node
 }
 
+// K3sSilentAfter is how long no new stamp came from a node for which others wait when they say so.
+const K3sSilentAfter = 40 * time.Second
+
 // ChangesK3s reports whether the node changes its k3s, as an agent says that is alive.
 func (n Node) ChangesK3s() bool {
 	return n.K3s != nil && n.K3s.Step != K3sStepNone && !n.Foreign()

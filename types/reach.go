@@ -201,6 +201,46 @@ func Answers(lost Node, nodes map[string]Node, seen map[string]time.Time, now ti
 	return ""
 }
 
+// WitnessLook is the last look of a witness, and when it was heard of, by the time since the boot; At
+// is zero for the first one that is heard of: it may be old.
+type WitnessLook struct {
+	Round int64
+	At    time.Duration
+}
+
+// Witnesses are those that a component has heard of, by node. The zero value has heard of none.
+type Witnesses map[string]WitnessLook
+
+// Hear returns w with what the nodes say now.
+func (w Witnesses) Hear(nodes map[string]Node, uptime time.Duration) Witnesses {
+	heard := Witnesses{}
+	for name, n := range nodes {
+		if n.Witness == nil {
+			continue
+		}
+		look, known := w[name]
+		if look.Round != n.Witness.Round {
+			look = WitnessLook{Round: n.Witness.Round}
+			if known {
+				look.At = uptime
+			}
+		}
+		heard[name] = look
+	}
+	return heard
+}
+
+// Seen says when each witness looked, for Gone, as if the clock had always gone like now.
+func (w Witnesses) Seen(now time.Time, uptime time.Duration) map[string]time.Time {
+	at := map[string]time.Time{}
+	for name, look := range w {
+		if look.At > 0 {
+			at[name] = now.Add(look.At - uptime)
+		}
+	}
+	return at
+}
+
 // fresh reports whether a word that was heard at seen still counts.
 func fresh(seen, now time.Time) bool {
 	return !seen.IsZero() && !seen.After(now) && now.Sub(seen) <= WitnessFresh

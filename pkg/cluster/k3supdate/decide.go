@@ -28,7 +28,7 @@ const (
 	keepDrained = 10 * time.Minute
 	// A node for which others wait renews its stamp, and they say it once it has not for a while.
 	renewEvery  = 15 * time.Second
-	silentAfter = 40 * time.Second
+	silentAfter = types.K3sSilentAfter
 )
 
 type facts struct {

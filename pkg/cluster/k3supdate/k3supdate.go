@@ -126,8 +126,8 @@ type Component struct {
 	checked   *checked
 	tried     time.Duration // uptime of the last call
 	looked    string
-	rounds    map[string]round // of the witnesses
-	said      map[string]said  // by the nodes
+	witnesses types.Witnesses
+	said      map[string]said // by the nodes
 }
 
 // said is the stamp of a node, and the uptime when it was first seen.
@@ -144,12 +144,6 @@ type hold struct {
 	reset   time.Time // a reset of certificates that was looked at, zero for none
 	layout  string    // as in restartFacts
 	kept    bool      // likewise
-}
-
-// round is the last one of a witness, and when it was first seen.
-type round struct {
-	number int64
-	at     time.Time
 }
 
 // result is what came of a call.
@@ -317,9 +311,11 @@ func (c *Component) look() facts {
 	f.order = order(f.nodes)
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
 	f.silent = c.hear(f)
-	c.witnessed(nodes, f.now)
-	if holder := nodes[f.lock.Holder]; f.known && holder.Name != "" && holder.Name != f.own.Name {
-		f.off[holder.Name], _ = types.Gone(holder, nodes, c.seen(), f.now)
+	c.witnesses = c.witnesses.Hear(nodes, f.uptime)
+	for name, n := range nodes {
+		if f.known && name != f.own.Name {
+			f.off[name], _ = types.Gone(n, nodes, c.witnesses.Seen(f.now, f.uptime), f.now)
+		}
 	}
 	for _, p := range c.pods.Of(c.AppPods, f.own.Name, func(p types.Pod) bool { return p.NodeName == f.own.Name && p.App != "" && !p.Terminating() }) {
 		f.pods[p.Key()] = p.Phase == types.PodRunning
@@ -398,25 +394,6 @@ func component(parts types.KubeClusterUpdateStatus) string {
 	return ""
 }
 
-// witnessed notes which witnesses have looked again.
-func (c *Component) witnessed(nodes map[string]types.Node, now time.Time) {
-	rounds := map[string]round{}
-	for name, n := range nodes {
-		if n.Witness == nil {
-			continue
-		}
-		is, known := c.rounds[name]
-		if is.number != n.Witness.Round || !known {
-			is = round{number: n.Witness.Round}
-			if known { // the first one may be old
-				is.at = now
-			}
-		}
-		rounds[name] = is
-	}
-	c.rounds = rounds
-}
-
 // hear notes what the stamps say, and returns which nodes have not renewed theirs for a while.
 // While the API server does not answer nothing can be heard of them.
 func (c *Component) hear(f facts) map[string]bool {
@@ -433,12 +410,4 @@ func (c *Component) hear(f facts) map[string]bool {
 		c.said[n.Name], silent[n.Name] = is, f.uptime >= is.at+silentAfter
 	}
 	return silent
-}
-
-func (c *Component) seen() map[string]time.Time {
-	at := map[string]time.Time{}
-	for name, is := range c.rounds {
-		at[name] = is.at
-	}
-	return at
 }

@@ -34,10 +34,10 @@ type task struct {
 	lost    types.Node // for a failover, and to fence or unfence
 	deleted bool       // its Node is: lost is what is remembered
 	targets []target
-	others  []podClaims              // what a fence of the lost node concerns
-	known   map[string]bool          // UIDs of the pods that the cluster has on a fenced node
-	words   map[string]witnessReport // of the witnesses, at the decision
-	renewed time.Time                // when the kubelet of the lost node did, by its clock
+	others  []podClaims     // what a fence of the lost node concerns
+	known   map[string]bool // UIDs of the pods that the cluster has on a fenced node
+	words   types.Witnesses // at the decision
+	renewed time.Time       // when the kubelet of the lost node did, by its clock
 }
 
 type outcome struct {

@@ -12,25 +12,25 @@ func spoken(round int64) map[string]types.Node {
 }
 
 func TestAWitnessIsAsOldAsItsLastWordByTheUptime(t *testing.T) {
-	words := collectWitnesses(nil, spoken(7), time.Minute)
-	if len(witnessed(words, now, time.Minute)) != 0 {
+	words := types.Witnesses(nil).Hear(spoken(7), time.Minute)
+	if len(words.Seen(now, time.Minute)) != 0 {
 		t.Error("the first word that is heard may be old")
 	}
-	words = collectWitnesses(words, spoken(7), 2*time.Minute)
-	if len(witnessed(words, now, 2*time.Minute)) != 0 {
+	words = words.Hear(spoken(7), 2*time.Minute)
+	if len(words.Seen(now, 2*time.Minute)) != 0 {
 		t.Error("the same word counts")
 	}
-	words = collectWitnesses(words, spoken(8), 3*time.Minute)
-	words = collectWitnesses(words, spoken(8), 4*time.Minute)
+	words = words.Hear(spoken(8), 3*time.Minute)
+	words = words.Hear(spoken(8), 4*time.Minute)
 	for _, clock := range []time.Time{now, now.Add(-time.Hour), now.AddDate(10, 0, 0)} {
-		if got := clock.Sub(witnessed(words, clock, 5*time.Minute)["n3"]); got != 2*time.Minute {
+		if got := clock.Sub(words.Seen(clock, 5*time.Minute)["n3"]); got != 2*time.Minute {
 			t.Errorf("by the clock %s it is %s old", clock, got)
 		}
 	}
 	gone := spoken(9)
 	delete(gone, "n3")
-	words = collectWitnesses(words, gone, 5*time.Minute)
-	if words = collectWitnesses(words, spoken(9), 6*time.Minute); len(witnessed(words, now, 6*time.Minute)) != 0 {
+	words = words.Hear(gone, 5*time.Minute)
+	if words = words.Hear(spoken(9), 6*time.Minute); len(words.Seen(now, 6*time.Minute)) != 0 {
 		t.Error("who was silent begins anew")
 	}
 }

@@ -42,10 +42,10 @@ type facts struct {
 // never correctness.
 type memory struct {
 	since  map[string]time.Duration // when what is seen now began, by what it is
-	words  map[string]witnessReport // of the witnesses, by node
-	fresh  fresh                    // the last look at what no table holds
-	acting *task                    // under way; nil for none
-	rest   map[string]pause         // by application, by the UID of a fenced Node, telling, and "" for all
+	words  types.Witnesses
+	fresh  fresh            // the last look at what no table holds
+	acting *task            // under way; nil for none
+	rest   map[string]pause // by application, by the UID of a fenced Node, telling, and "" for all
 
 	configSource types.ConfigArrival
 	fetching     bool          // the last fetch that was looked at succeeded

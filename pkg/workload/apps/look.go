@@ -43,8 +43,8 @@ func (c *Component) look() facts {
 	if c.blind {
 		f.unseenSince = f.now.Add(c.unseenAt - f.uptime)
 	}
-	c.mem.words = collectWitnesses(c.mem.words, f.nodes, f.uptime)
-	f.witnessed = witnessed(c.mem.words, f.now, f.uptime)
+	c.mem.words = c.mem.words.Hear(f.nodes, f.uptime)
+	f.witnessed = c.mem.words.Seen(f.now, f.uptime)
 	f.memory = c.mem
 	return f
 }
@@ -65,44 +65,6 @@ func (c *Component) pods(f facts) []types.Pod {
 	return slices.Collect(maps.Values(c.pick.Of(c.AppPods, want, func(p types.Pod) bool {
 		return !serve[p.NodeName] || names[p.App] || names[p.Owner.Name] || ids[appOf(p.AppDomain)]
 	})))
-}
-
-// witnessReport is the last look of a witness, and when it was heard of; at is zero for
-// the first one that this process hears of: it may be old.
-type witnessReport struct {
-	round int64
-	at    time.Duration // uptime
-}
-
-// collectWitnesses notes which witnesses have spoken since the words before.
-func collectWitnesses(old map[string]witnessReport, nodes map[string]types.Node, uptime time.Duration) map[string]witnessReport {
-	words := map[string]witnessReport{}
-	for name, n := range nodes {
-		if n.Witness == nil {
-			continue
-		}
-		w, heard := old[name]
-		if w.round != n.Witness.Round {
-			w = witnessReport{round: n.Witness.Round}
-			if heard {
-				w.at = uptime
-			}
-		}
-		words[name] = w
-	}
-	return words
-}
-
-// witnessed says when the word of each witness changed, as if the clock had
-// always gone like now.
-func witnessed(words map[string]witnessReport, now time.Time, uptime time.Duration) map[string]time.Time {
-	at := map[string]time.Time{}
-	for name, w := range words {
-		if w.at > 0 {
-			at[name] = now.Add(w.at - uptime)
-		}
-	}
-	return at
 }
 
 // readAgain asks for what is too costly to watch; of deleted Nodes for their

@@ -136,9 +136,9 @@ func (w *worker) alive(ctx context.Context, fresh []types.Node) (why, answers st
 			return "", "", fmt.Errorf("read the Lease of %s: %w", w.lost.Name, err)
 		}
 	}
-	w.words = collectWitnesses(w.words, nodes, w.uptime())
+	w.words = w.words.Hear(nodes, w.uptime())
 	now := w.now()
-	seen := witnessed(w.words, now, w.uptime())
+	seen := w.words.Seen(now, w.uptime())
 	answers = types.Answers(w.lost, nodes, seen, now)
 	if absent := w.deleted && renewed.IsZero(); !absent && !renewed.Equal(w.renewed) {
 		return fmt.Sprintf("the Lease of %s was renewed", w.lost.Name), answers, nil

@@ -95,7 +95,7 @@ func TestALongTaskLooksAgainAndAgain(t *testing.T) {
 			k := &slow{scene: s, clock: up, then: func() { r.then(s) }}
 			w := &worker{Kube: k, task: task{act: types.ActFailover, self: s.self, lost: s.nodes["n2"]}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 			w.now, w.uptime = func() time.Time { return now }, func() time.Duration { return k.clock }
-			w.words = map[string]witnessReport{"n1": {9, up - time.Second}, "n3": {9, up - time.Second}}
+			w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second}, "n3": {Round: 9, At: up - time.Second}}
 			for _, name := range []string{"a", "b", "c", "d"} {
 				a := s.apps()[0]
 				a.key, a.set.Name = name, name

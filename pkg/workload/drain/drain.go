@@ -118,7 +118,9 @@ type Component struct {
 	running [lanes]*runningCall
 	calls   [lanes]loop.Call[outcome]
 
-	renewals map[string]renewal // of the acting lane's calls, one of which runs at a time
+	renewals  map[string]renewal // of the acting lane's calls, one of which runs at a time
+	witnesses types.Witnesses
+	heard     heard
 }
 
 // Run steps until ctx is done and returns after the calls under way have ended.

@@ -154,7 +154,14 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 		lock  types.DrainLock
 		nodes []types.Node
 		s     types.Storage
+		heard heard
 	}
+	changing := func(w *world) { // the version of k3s
+		w.lock.Task = types.TaskK3sChange
+		w.nodes[1].Agent, w.nodes[1].K3s = &types.AgentStamp{}, &types.K3sStamp{Step: types.K3sStepChange}
+	}
+	off := func(w *world) { w.nodes[1].Ready, w.heard = types.ConditionUnknown, heard{holder: "n2", off: true} }
+	silent := func(w *world) { w.heard = heard{holder: "n2", silent: true} }
 	volume := func(change ...func(*types.Volume)) types.Storage {
 		v := types.Volume{Name: "v", State: "attached", Running: true, Wanted: 2, Replicas: []types.Replica{{Node: "n2", Mode: "RW"}, {Node: "n3", Mode: "ERR"}}}
 		for _, c := range change {
@@ -206,6 +213,13 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 			w.lock.Task, w.lock.Volumes = types.TaskK3sChange, nil
 			w.nodes[1].Agent, w.nodes[1].K3s = &types.AgentStamp{}, &types.K3sStamp{}
 		}}, ""},
+		{"where witnesses prove its device off", []func(*world){changing, off}, ""},
+		{"not where its kubelet reports again", []func(*world){changing, off, func(w *world) { w.nodes[1].Ready = types.ConditionTrue }}, "node n2 changes the version of k3s"},
+		{"nor where another one is off", []func(*world){changing, off, func(w *world) { w.heard.holder = "n3" }}, "node n2 changes the version of k3s"},
+		{"nor of an unknown boot", []func(*world){changing, off, func(w *world) { w.lock.BootID = "" }}, "node n2 changes the version of k3s"},
+		{"a drain's is not free then", []func(*world){off}, "node n2 drains and has not rebooted yet"},
+		{"a holder that is silent is named", []func(*world){changing, silent}, "node n2 changes the version of k3s; its agent has written nothing for 40s or longer"},
+		{"but not for a drain", []func(*world){silent}, "node n2 drains and has not rebooted yet"},
 		{"a change of version here has no end by time", []func(*world){restarting, func(w *world) { w.lock.Task, w.lock.Since = types.TaskK3sChange, wall0.Add(-24*time.Hour) }}, "node n1 changes the version of k3s"},
 		{"nor while it does what this agent does not know", []func(*world){func(w *world) { w.lock.Task = "of a later agent" }}, "node n2 removes a stale member"},
 		{"not while the holder restarts k3s", []func(*world){func(w *world) { w.lock.Task = types.TaskK3s }}, "node n2 restarts k3s"},
@@ -221,12 +235,40 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 		for _, c := range row.change {
 			c(&w)
 		}
-		why := lockable(w.lock, "n1", wall0.Add(time.Minute), w.nodes, w.s)
+		why := lockable(w.lock, "n1", wall0.Add(time.Minute), w.heard, w.nodes, w.s)
 		if !strings.Contains(why, row.why) || (why == "") != (row.why == "") {
 			t.Errorf("%s: %q, want %q", row.rule, why, row.why)
 		}
-		if w.lock.Holder == "n2" && needed(w.lock, w.nodes, w.s) != why {
+		if w.lock.Holder == "n2" && needed(w.lock, w.heard, w.nodes, w.s) != why {
 			t.Errorf("%s: the holder and the others see it differently", row.rule)
+		}
+	}
+}
+
+func TestAHolderIsSilentWhereItsStampDoesNotChange(t *testing.T) {
+	at := func(second int) types.Node {
+		return types.Node{Name: "n2", K3s: &types.K3sStamp{Renewed: wall0.Add(time.Duration(second) * time.Second)}}
+	}
+	h := heard{}
+	for i, row := range []struct {
+		holder  types.Node
+		answers bool
+		now     time.Duration
+		silent  bool
+	}{
+		{at(0), true, 60 * time.Second, false},
+		{at(0), true, 99 * time.Second, false},
+		{at(0), true, 100 * time.Second, true},
+		{at(15), true, 101 * time.Second, false},
+		{at(15), false, 142 * time.Second, false}, // nothing can be heard
+		{at(15), true, 181 * time.Second, false},
+		{at(15), true, 182 * time.Second, true},
+		{types.Node{Name: "n3", K3s: at(15).K3s}, true, 183 * time.Second, false},
+		{types.Node{Name: "n3", K3s: &types.K3sStamp{}}, true, 300 * time.Second, false}, // of an agent that does not renew it
+		{types.Node{Name: "n3"}, true, 400 * time.Second, false},
+	} {
+		if h = h.hear(row.holder, row.answers, row.now); h.silent != row.silent {
+			t.Errorf("row %d: %v", i, h.silent)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func lockAndNodes(in call, r reading) (n next, ok bool) {
 	case r.did(readNodes):
 		return next{}, true
 	}
-	if why := lockable(r.lock, in.node.Name, r.at, in.nodes, types.Storage{}); why != "" {
+	if why := lockable(r.lock, in.node.Name, r.at, in.heard, in.nodes, types.Storage{}); why != "" {
 		return next{out: outcome{gates: why}}, false
 	}
 	return next{do: readNodes}, false
@@ -133,7 +133,7 @@ func takeRule(in call, r reading) (n next, have bool) {
 	case r.last(readStorage) < r.last(readLock):
 		return next{do: readStorage}, false
 	}
-	if why := lockable(r.lock, in.node.Name, r.at, r.nodes, r.storage); why != "" {
+	if why := lockable(r.lock, in.node.Name, r.at, in.heard, r.nodes, r.storage); why != "" {
 		return next{out: outcome{gates: why, weighed: true}}, false
 	}
 	mine := types.DrainLock{
@@ -183,7 +183,7 @@ func releaseRule(in call, r reading) next {
 	}
 	ended := r.lock
 	ended.Ended = true // no drain is wanted, or this would not be called
-	out := outcome{gates: needed(ended, r.nodes, r.storage)}
+	out := outcome{gates: needed(ended, heard{}, r.nodes, r.storage)}
 	switch {
 	case out.gates == "" && r.conflict == nil:
 		return next{do: freeLock, lock: r.lock}
@@ -346,22 +346,46 @@ func ours(lock types.DrainLock, own string) bool { return lock.Holder == own && 
 // lockable says why own may not take the lock, "" for it may. One that own has long held for
 // a restart of k3s may become that of its drain: k3s may never come back, and a reboot is
 // what helps then. Other nodes still wait.
-func lockable(lock types.DrainLock, own string, now time.Time, nodes []types.Node, s types.Storage) string {
+func lockable(lock types.DrainLock, own string, now time.Time, h heard, nodes []types.Node, s types.Storage) string {
 	if lock.Holder == "" || ours(lock, own) || lock.Holder == own && lock.Task == types.TaskK3s && now.Sub(lock.Since) >= takeOverAfter {
 		return ""
 	}
-	return needed(lock, nodes, s)
+	return needed(lock, h, nodes, s)
+}
+
+// heard is what is known of the holder of the drain lock beside its Node.
+type heard struct {
+	holder string // "" for nothing
+	off    bool   // its device, as witnesses prove
+	stamp  types.K3sStamp
+	at     time.Duration // when that was first seen
+	silent bool          // since long
+}
+
+// hear notes what is heard of the holder. While the API server does not answer that is nothing.
+func (h heard) hear(holder types.Node, answers bool, now time.Duration) heard {
+	if holder.K3s == nil || holder.K3s.Renewed.IsZero() { // of before this field
+		return heard{holder: holder.Name}
+	}
+	if !answers || h.holder != holder.Name || h.stamp != *holder.K3s {
+		h.at = now
+	}
+	return heard{holder: holder.Name, stamp: *holder.K3s, at: h.at, silent: now >= h.at+types.K3sSilentAfter}
 }
 
 // needed says why the holder still needs its lock, "" for it does not: its Node
-// is gone, or it is back and as it was. That is evidence: time is none.
-func needed(lock types.DrainLock, nodes []types.Node, s types.Storage) string {
+// is gone, or it is back and as it was, or, with that of a change of k3s, its device
+// is proved off. That is evidence: time is none.
+func needed(lock types.DrainLock, h heard, nodes []types.Node, s types.Storage) string {
 	holder, there := nodeNamed(nodes, lock.Holder)
+	h.off, h.silent = h.off && h.holder == lock.Holder && holder.Ready == types.ConditionUnknown, h.silent && h.holder == lock.Holder
 	switch {
-	case !there:
+	case !there, lock.Task == types.TaskK3sChange && lock.BootID != "" && h.off:
 		return ""
 	case !lock.Ended && lock.Task == types.TaskK3s && holder.BootID == lock.BootID:
 		return fmt.Sprintf("node %s restarts k3s", lock.Holder)
+	case !lock.Ended && lock.Task == types.TaskK3sChange && h.silent && (holder.BootID == lock.BootID || holder.ChangesK3s()):
+		return fmt.Sprintf("node %s changes the version of k3s; its agent has written nothing for %s or longer: it hangs, or does not reach the API server", lock.Holder, types.K3sSilentAfter)
 	case !lock.Ended && lock.Task == types.TaskK3sChange && (holder.BootID == lock.BootID || holder.ChangesK3s()):
 		return fmt.Sprintf("node %s changes the version of k3s", lock.Holder)
 	case !lock.Ended && lock.Task != "" && holder.BootID == lock.BootID:

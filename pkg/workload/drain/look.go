@@ -59,6 +59,7 @@ type observed struct {
 	tieBreaker bool
 	tie        string // UUID of the cluster's tie-breaker, "" for none
 	lockLease  types.Lease
+	heard      heard
 }
 
 // startup is what an earlier process has left.
@@ -157,6 +158,11 @@ func (c *Component) lookAtCluster(seen *observed) {
 		seen.nodes = append(seen.nodes, n)
 	}
 	seen.lockLease, _ = c.Leases.Get(types.DrainLockName)
+	holder, answers := nodes[seen.lockLease.Holder], seen.synced && seen.api.Answers()
+	c.witnesses, c.heard = c.witnesses.Hear(nodes, seen.now), c.heard.hear(holder, answers, seen.now)
+	if seen.heard = c.heard; answers && holder.Name != seen.self {
+		seen.heard.off, _ = types.Gone(holder, nodes, c.witnesses.Seen(seen.wall, seen.now), seen.wall)
+	}
 }
 
 // ofThisBoot reports whether a journal makes sense and was written in this boot.

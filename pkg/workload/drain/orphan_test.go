@@ -94,3 +94,40 @@ func TestALockOfAnotherNodeIsLeftAlone(t *testing.T) {
 		}
 	})
 }
+
+func TestTheLockOfAChangeOfK3sIsTakenWhereItsHolderIsProvedOff(t *testing.T) {
+	for name, row := range map[string]struct {
+		task, alive string // alive is where n2's device answers n3
+		holder      string
+		waits       string
+	}{
+		"it changes the version of k3s": {types.TaskK3sChange, "", "n1", ""},
+		"its device answers a witness":  {types.TaskK3sChange, "192.0.2.2:22", "n2", "node n2 changes the version of k3s; its agent has written nothing for 40s"},
+		"it drains":                     {"", "", "n2", "node n2 drains and has not rebooted yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				defer s.run()()
+				s.kube.SetLock(types.DrainLock{Holder: "n2", BootID: "boot-1", Task: row.task})
+				s.kube.ChangeNode("n2", func(n *types.Node) {
+					n.Ready, n.Etcd, n.K3s = types.ConditionUnknown, false, &types.K3sStamp{Step: types.K3sStepChange, Renewed: time.Now()}
+				})
+				s.request(&s.zedagent, deviceOp)
+				for round := range int64(30) {
+					for witness, alive := range map[string]string{"n1": "", "n3": row.alive} {
+						s.kube.ChangeNode(witness, func(n *types.Node) {
+							n.Witness = &types.Witness{Round: round, Sightings: []types.Sighting{{Node: "n2", UID: "n2", Alive: alive, Silent: 9}}}
+						})
+					}
+					time.Sleep(10 * time.Second)
+				}
+				if lock := s.kube.Lock(); lock.Holder != row.holder {
+					t.Errorf("the lock is %+v", lock)
+				}
+				if row.waits != "" && s.waited(row.waits) == 0 {
+					t.Errorf("the drain does not say that %s", row.waits)
+				}
+			})
+		})
+	}
+}

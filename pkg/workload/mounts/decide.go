@@ -47,6 +47,7 @@ type facts struct {
 	noRestart string             // why k3s cannot be restarted, "" where it can
 	gate      string             // what a restart must not meet, "" for nothing
 	lock      types.Lease        // the drain lock
+	off       string             // its holder, if that is proved off; "" if not
 	published types.MountRecovery
 	memory
 }
@@ -217,7 +218,7 @@ func (f facts) judge(a *action, degraded string) {
 		s.Reason = "k3s is not restarted yet: " + f.gate + "."
 	case f.own.Ready != types.ConditionTrue:
 		s.Reason = "k3s is not restarted while this node is not Ready."
-	case isNeeded(f.lock.Holder, f.lock.Task, f.lock.BootID, f.nodes):
+	case isNeeded(f.lock.Holder, f.lock.Task, f.lock.BootID, f.off, f.nodes):
 		s.Reason = "k3s is restarted after node " + f.lock.Holder + " has released the drain lock."
 	case lack != "":
 		s.Reason = "k3s is not restarted: without this node " + lack + "."
@@ -247,10 +248,12 @@ func (f facts) lasts(a action, key string, long time.Duration) bool {
 }
 
 // isNeeded reports that who holds the drain lock still needs it (docs/wire.md, "Drain lock").
-// When a drain is over its own agent knows: its volumes have to be as healthy as before.
-func isNeeded(holder, task, boot string, nodes []types.Node) bool {
+// When a drain is over its own agent knows: its volumes have to be as healthy as before. off is a
+// node whose device is proved off, which ends a change of k3s.
+func isNeeded(holder, task, boot, off string, nodes []types.Node) bool {
 	return slices.ContainsFunc(nodes, func(n types.Node) bool {
-		return n.Name == holder && (task == "" || boot == "" || n.BootID == boot || n.Ready != types.ConditionTrue || task == types.TaskK3sChange && n.ChangesK3s())
+		over := n.Name == off && task == types.TaskK3sChange && boot != "" && n.Ready == types.ConditionUnknown
+		return n.Name == holder && !over && (task == "" || boot == "" || n.BootID == boot || n.Ready != types.ConditionTrue || task == types.TaskK3sChange && n.ChangesK3s())
 	})
 }
 

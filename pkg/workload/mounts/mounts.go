@@ -86,8 +86,9 @@ type Component struct {
 	Recovery pubsub.Writer[types.MountRecovery]
 
 	memory
-	pods    pubsub.Pick[types.Pod]
-	calling loop.Call[result]
+	witnesses types.Witnesses
+	pods      pubsub.Pick[types.Pod]
+	calling   loop.Call[result]
 }
 
 // Run steps until ctx is done and returns after the call under way has ended.
@@ -105,6 +106,7 @@ func (c *Component) Step(ctx context.Context) error {
 			c.Log.WithError(r.err).Warn(marker + "k3s was not restarted, or the drain lock not released")
 		}
 	}
+	c.witnesses = c.witnesses.Hear(c.Nodes.All(), c.Uptime()) // each time: a word that is heard late would look new
 	if c.calling.Busy() {
 		return nil // the call has something to publish
 	}
@@ -162,6 +164,12 @@ func (c *Component) look() facts {
 		f.volumes[v.Claim] = volume{v, v.State == "attached" && attached[v.Name] && err == nil}
 	}
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
+	if holder := nodes[f.lock.Holder]; f.known && holder.Name != f.own.Name {
+		now := time.Now()
+		if off, _ := types.Gone(holder, nodes, c.witnesses.Seen(now, f.uptime), now); off {
+			f.off = holder.Name
+		}
+	}
 	f.gate = c.goesDown(f.own.Name)
 	if len(f.pods) > 0 || f.lock.Holder == f.own.Name {
 		var err error
@@ -210,7 +218,7 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 	if err != nil {
 		return err
 	}
-	if isNeeded(lock.Holder, lock.Task, lock.BootID, nodes) {
+	if isNeeded(lock.Holder, lock.Task, lock.BootID, f.off, nodes) {
 		return fmt.Errorf("%w: node %s holds the drain lock", types.ErrConflict, lock.Holder)
 	}
 	mine, err := c.Kube.SetDrainLock(ctx, types.DrainLock{

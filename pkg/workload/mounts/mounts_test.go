@@ -765,3 +765,37 @@ func TestAVolumeWithAReplicaOnEachNodeIsAsHealthyAsItCanBe(t *testing.T) {
 		})
 	}
 }
+
+func TestTheLockOfAChangeOfK3sIsTakenWhereItsHolderIsProvedOff(t *testing.T) {
+	for name, row := range map[string]struct {
+		task     string
+		alive    string // where n2's device answers n3
+		restarts int
+	}{
+		"it changes the version of k3s": {types.TaskK3sChange, "", 1},
+		"its device answers a witness":  {types.TaskK3sChange, "192.0.2.2:22", 0},
+		"it drains":                     {"", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, "n1 n2 n3 n4", func(s *stage) {
+				s.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "boot", Task: row.task})
+				s.cluster.ChangeNode("n2", func(n *types.Node) {
+					n.UID, n.Ready, n.Etcd, n.EtcdVoter, n.ControlPlane = "u2", types.ConditionUnknown, false, "", false
+				})
+				a := s.start("n1")
+				for round := range int64(54) {
+					for witness, alive := range map[string]string{"n1": "", "n3": row.alive, "n4": ""} {
+						s.cluster.ChangeNode(witness, func(n *types.Node) {
+							n.Agent = &types.AgentStamp{}
+							n.Witness = &types.Witness{Round: round, Sightings: []types.Sighting{{Node: "n2", UID: "u2", Alive: alive, Silent: 9}}}
+						})
+					}
+					s.pass(10 * time.Second)
+				}
+				if got := a.says().Attempts; got != row.restarts {
+					t.Errorf("%d restarts: %s", got, a.says().Reason)
+				}
+			})
+		})
+	}
+}
