@@ -90,6 +90,7 @@ type CertsResetRequest struct {
 	RequestedAt time.Time
 	Force       bool     // also those that do not expire soon: their files are moved aside
 	Without     []string // preconditions of KubeLifecycle.Restart that may lack
+	Files       []string `json:",omitempty"` // with Force: those that were to be moved aside when it was made
 }
 
 // AskCertsReset is the request to renew certificates of k3s of that version now, with the

@@ -214,8 +214,9 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		Methods: []string{http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodDelete}, Effect: "PATCH and DELETE: a request to leave, or to disable workloads, is made or withdrawn",
 	}
+	leafFiles := k3supdate.LeafFiles{Dirs: []string{p.In(k3scerts.DefaultDir), p.In(k3scerts.OtherDir)}}
 	routes[clusterobject.CertsPath] = localserver.Route{
-		Handler: &clusterobject.Certs{Certificates: k3sCerts, Lifecycle: lifecycle, Version: k3sVersion, Requests: requested},
+		Handler: &clusterobject.Certs{Certificates: k3sCerts, Lifecycle: lifecycle, Version: k3sVersion, Requests: requested, Files: leafFiles.Files},
 		Methods: []string{http.MethodDelete}, Effect: "a request to renew certificates is made",
 	}
 	routes[clusterobject.AuditPath] = routes["/api/audit"]
@@ -300,7 +301,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			DeviceOp: deviceOp, Update: update, Operator: drainRequest, Drain: drainProgress, Parts: updateStatus, Conditions: nodeConditions,
 			Kube: kube, K3s: k3s, Disk: k3supdate.NewDevice(p.In(k3sbinary.DefaultVarLib), k3s, p.Root == ""), Operations: record, Consent: p.Consent, HoldFile: p.In(k3supdate.DefaultHoldFile),
 			JournalFile: p.PersistentFile(device.Self, "KubeLifecycleJournal"), BootID: p.Boot, Uptime: device.Uptime, Hour: p.Hour,
-			Certificates: k3sCerts, Reset: certsReset, LeafFiles: k3supdate.LeafFiles{Dirs: []string{p.In(k3scerts.DefaultDir), p.In(k3scerts.OtherDir)}},
+			Certificates: k3sCerts, Reset: certsReset, LeafFiles: leafFiles,
 			Lifecycle: lifecycle, Journal: lifecycleJournal,
 		},
 		"statusserver": joins,

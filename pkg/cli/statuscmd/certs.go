@@ -13,6 +13,8 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/cluster/k3scerts"
+	"github.com/zedkube/zedkube/pkg/cluster/k3supdate"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -92,8 +94,14 @@ func resetCerts(out io.Writer, p device.Paths, force bool, now time.Time) error 
 	if err != nil {
 		return terminal.ExitWith(exitNothing, errors.New(terminal.Clean(err.Error())))
 	}
+	if force {
+		request.Files = k3supdate.LeafFiles{Dirs: []string{p.In(k3scerts.DefaultDir), p.In(k3scerts.OtherDir)}}.Files()
+	}
 	if err := device.AskAgent(p, request); err != nil {
 		return err
+	}
+	for _, name := range request.Files {
+		fmt.Fprintln(out, "This file is moved aside:", name)
 	}
 	if len(request.Without) > 0 {
 		fmt.Fprintf(out, "It does without: %s.\n", terminal.Clean(strings.Join(request.Without, ", ")))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/cluster/k3scerts"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -97,13 +98,14 @@ func TestCertsResetAsksWhereThereIsSomethingToRenew(t *testing.T) {
 	}{
 		"one expires soon":     {days: 100, says: "It does without: Turn.\nk3s is restarted under the drain lock"},
 		"none does":            {days: 200, code: exitNothing, says: "none of 1 certificates expires within 120 days"},
-		"and it is forced":     {days: 200, force: true, says: "k3s is restarted"},
+		"and it is forced":     {days: 200, force: true, says: "This file is moved aside: server/tls/client-admin.crt\nIt does without"},
 		"the clock is doubted": {days: 10, doubt: "It says\x1b 2031.", code: exitNothing, says: "clock may be wrong"},
 		"no agent has run":     {missing: true, code: terminal.ExitNotPublished, says: "read what is known"},
 	} {
 		p := device.Options{Root: t.TempDir()}.Paths()
 		if !row.missing {
 			write(t, p.PersistentFile(device.Self, "K3sCertificates"), types.K3sCertificates{Leaves: []types.K3sCertificate{{NotAfter: time.Now().Add(row.days * day)}}, ClockDoubt: row.doubt})
+			write(t, filepath.Join(p.In(k3scerts.DefaultDir), "server/tls/client-admin.crt"), "")
 			write(t, p.TopicFile(device.Self, "K3sVersionStatus"), types.K3sVersionStatus{Version: "v1.34.2+k3s1"})
 			write(t, p.TopicFile(device.Self, "KubeLifecycle"), types.KubeLifecycle{Restart: types.K3sRestartStatus{Preconditions: []types.KubeLifecyclePrecondition{{Name: "Turn", Release: true}, {Name: "Lock"}}}})
 		}
@@ -112,6 +114,9 @@ func TestCertsResetAsksWhereThereIsSomethingToRenew(t *testing.T) {
 		said := out.String()
 		if err != nil {
 			said += err.Error()
+		}
+		if !row.force && strings.Contains(said, "moved aside") {
+			t.Errorf("%s: %s", name, said)
 		}
 		if code := terminal.ExitCode(err); code != row.code || !strings.Contains(said, row.says) || strings.Contains(said, "\x1b") {
 			t.Errorf("%s: exit code %d, %v: %s", name, code, err, out.String())

@@ -76,6 +76,12 @@ func (l LeafFiles) find() (dir string, files []string, err error) {
 	return dir, files, nil
 }
 
+// Files lists the certificates that a reset with force moves aside; none where the layout is not known.
+func (l LeafFiles) Files() []string {
+	_, files, _ := l.find()
+	return files
+}
+
 // Unknown says why no file may be moved, "" where all of them are known.
 func (l LeafFiles) Unknown(server bool) string {
 	_, files, err := l.find()

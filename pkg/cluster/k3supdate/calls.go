@@ -41,13 +41,20 @@ func (c *Component) call(ctx context.Context, what call, f facts) result {
 
 // files moves the certificates of k3s aside, or back, where that is asked for.
 func (c *Component) files(ctx context.Context, what call, f facts) (err error) {
+	var files []string
 	switch what {
 	case renew:
+		files = c.LeafFiles.Files()
 		err = c.LeafFiles.Aside(f.request.RequestedAt)
 		types.Did(ctx, c.Operations, "set certificates aside", "directory/"+kept, err)
 	case putBack:
 		err = c.LeafFiles.Back(f.journal.Restarts.Answers)
 		types.Did(ctx, c.Operations, "set certificates back", "directory/"+kept, err)
+	}
+	for _, name := range files {
+		if !slices.Contains(c.LeafFiles.Files(), name) {
+			types.Did(ctx, c.Operations, "set certificate aside", "file/"+name, nil)
+		}
 	}
 	return err
 }

@@ -18,6 +18,7 @@ type Certs struct {
 	Certificates pubsub.Reader[types.K3sCertificates]
 	Lifecycle    pubsub.Reader[types.KubeLifecycle]
 	Version      pubsub.Reader[types.K3sVersionStatus]
+	Files        func() []string // of certificates that are moved aside with force
 	Requests     interface {
 		Request(r *http.Request, topic string, value any) error
 	}
@@ -38,6 +39,9 @@ func (a *Certs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		refuse(http.StatusConflict, "%v", err)
 		return
+	}
+	if force {
+		request.Files = a.Files()
 	}
 	if err := a.Requests.Request(r, "CertsResetRequest", request); err != nil {
 		refuse(http.StatusInternalServerError, "%v", err)
