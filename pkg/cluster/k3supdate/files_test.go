@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -21,11 +22,14 @@ func (o *operations) Begin(is types.Operation) func(types.OperationOutcome, erro
 func TestTheAuditHasEachCertificateThatWasMovedAside(t *testing.T) {
 	var record operations
 	c := &Component{LeafFiles: k3sFiles(t, ofServer), Operations: &record}
+	var f facts
+	f.request.RequestedAt = time.Unix(100, 0)
+	f.journal.Restarts.Answers = f.request.RequestedAt
 	// One that cannot be moved: a directory is in its place.
-	if err := os.MkdirAll(filepath.Join(c.LeafFiles.Dirs[1], kept, "server/tls/etcd/client.crt"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(keptOf(c.LeafFiles.Dirs[1], f.request.RequestedAt), "server/tls/etcd/client.crt"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.files(t.Context(), renew); err == nil {
+	if err := c.files(t.Context(), renew, f); err == nil {
 		t.Fatal("it was moved")
 	}
 	want := []string{"set certificates aside directory/" + kept + " failed", "set certificate aside file/server/tls/client-admin.crt ok", "set certificate aside file/server/tls/serving-kube-apiserver.crt ok"}
@@ -34,7 +38,7 @@ func TestTheAuditHasEachCertificateThatWasMovedAside(t *testing.T) {
 		t.Errorf("the audit has %q", record.made)
 	}
 	record.made = nil
-	if err := c.files(t.Context(), putBack); err == nil && strings.Contains(strings.Join(record.made, " "), "set certificate aside") {
+	if err := c.files(t.Context(), putBack, f); err == nil && strings.Contains(strings.Join(record.made, " "), "set certificate aside") {
 		t.Errorf("the audit has %q", record.made)
 	}
 }
