@@ -114,6 +114,29 @@ func TestPreconditionsOfAnOverride(t *testing.T) {
 	}
 }
 
+func TestWhatWaitsLeavesTheLockToWhatGoesAhead(t *testing.T) {
+	differs := func(f *facts) { f.node(1, func(n *types.Node) { n.K3s.Override.Wanted = more }) }
+	for name, ahead := range map[string]func(*facts){
+		"nothing": func(*facts) {},
+		"the version": func(f *facts) {
+			f.version.Wanted = patch
+			for i := range f.nodes {
+				f.node(i, func(n *types.Node) { n.K3s.Wanted, n.K3s.Joined = patch, false })
+			}
+		},
+		"a restart for certificates": func(f *facts) { f.certs = expiring(50 * day).certs },
+	} {
+		f := underLock(overridden())
+		ahead(&f)
+		differs(&f)
+		f.checked.nodes = f.nodes
+		f.holdIsOld = true
+		if a := decide(f); missing(a) != "Agreed" || (a.call == free) != (name == "nothing") {
+			t.Errorf("%s goes ahead: call %d, %q lack", name, a.call, missing(a))
+		}
+	}
+}
+
 func TestWhatNeedsNoTurn(t *testing.T) {
 	for name, change := range map[string]func(*facts){
 		"the file is so":                   func(f *facts) { f.override.InForce = another },

@@ -155,7 +155,9 @@ func (f facts) inTurn(a *action, reason *string, lacking []types.KubeLifecyclePr
 	case len(lacking) > 0:
 		onlyChecks := !slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return p.Name != "Volumes" && p.Name != "Lock" })
 		if f.mine() {
-			f.gives(a)
+			if !allHold(a.status.Preconditions) && !allHold(a.status.Restart.Preconditions) { // else it was taken for that
+				f.gives(a)
+			}
 		} else if onlyChecks && a.call == noCall && f.uptime >= f.triedAt+checkEvery {
 			a.call = check
 		}
@@ -175,6 +177,11 @@ func (f facts) inTurn(a *action, reason *string, lacking []types.KubeLifecyclePr
 	default:
 		begin(a)
 	}
+}
+
+// allHold reports whether something is to be changed, and nothing is in its way.
+func allHold(list []types.KubeLifecyclePrecondition) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(p types.KubeLifecyclePrecondition) bool { return !p.Holds })
 }
 
 // restartNow writes down what is to be renewed and restarts k3s, in one step: what was asked
