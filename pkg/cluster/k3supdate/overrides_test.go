@@ -83,7 +83,8 @@ func TestPreconditionsOfAnOverride(t *testing.T) {
 		"a node is not Ready":          {[]func(*facts){peer(1, func(n *types.Node) { n.Ready = types.ConditionUnknown })}, "Quorum NodesReady", "1 of 3", false},
 		"of two servers":               {[]func(*facts){func(f *facts) { f.nodes = f.nodes[:2]; f.node(0, func(*types.Node) {}) }}, "QuorumWithoutThis", "of two servers", true},
 		"etcd has an alarm":            {[]func(*facts){func(f *facts) { f.evidence.etcd.lacks = "etcd has alarm NOSPACE" }}, "EtcdHealthy", "NOSPACE", true},
-		"a component is updated":       {[]func(*facts){func(f *facts) { f.component = "component cdi is updated on this node" }}, "Components", "cdi", true},
+		"a component is updated":       {[]func(*facts){func(f *facts) { f.updating = "component cdi is updated on this node" }}, "Components", "cdi", true},
+		"an update of one has failed":  {changes: []func(*facts){func(f *facts) { f.component = "the update of cdi failed" }}},
 		"another node changes k3s":     {[]func(*facts){peer(2, func(n *types.Node) { n.K3s.Step = types.K3sStepChange })}, "Lock", "node n3 changes k3s", false},
 		"a degraded volume": {[]func(*facts){func(f *facts) {
 			f.checked.storage.Volumes = []types.Volume{{Name: "pv-1", Robustness: "degraded", Replicas: []types.Replica{{Node: "n1"}}}}
