@@ -149,7 +149,7 @@ func CheckSpace(dir string, need uint64, copies ...string) error {
 	}
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
-		return fmt.Errorf("ask for the free space: %w", err)
+		return fmt.Errorf("ask for the free space of %s: %w", dir, err)
 	}
 	if free := s.Bavail * uint64(s.Bsize); free < need {
 		return fmt.Errorf("%d MiB are free for k3s, it needs %d MiB", free>>20, need>>20)
