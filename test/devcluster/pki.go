@@ -92,7 +92,7 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// issue completes template, with the validity of k3s unless it has one (ten years for an authority, else one), and
+// issue completes template, with a validity unless it has one (nine years for an authority, else one), and
 // signs it with a new key. The first certificate an authority signs is its own.
 func (a *authority) issue(template *x509.Certificate) (pair, error) {
 	name := template.Subject.CommonName
@@ -103,7 +103,7 @@ func (a *authority) issue(template *x509.Certificate) (pair, error) {
 	template.SerialNumber = big.NewInt(a.serial.Add(1))
 	if template.NotAfter.IsZero() {
 		template.NotBefore = time.Now().Add(-time.Hour)
-		template.NotAfter = time.Now().AddDate(map[bool]int{true: 10, false: 1}[template.IsCA], 0, 0)
+		template.NotAfter = time.Now().AddDate(map[bool]int{true: 9, false: 1}[template.IsCA], 0, 0)
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
 	if template.IsCA {
