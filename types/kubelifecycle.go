@@ -252,6 +252,43 @@ type K3sOverrideStamp struct {
 // K3sSilentAfter is how long no new stamp came from a node for which others wait when they say so.
 const K3sSilentAfter = 40 * time.Second
 
+// K3sSilence is what they say of it then, as a part of a sentence.
+func K3sSilence() string {
+	return fmt.Sprintf("its agent has written nothing for %s or longer: it hangs, or does not reach the API server", K3sSilentAfter)
+}
+
+// HeardK3sStamp is the last stamp of a node, and when it was first heard of, by the time since the boot.
+type HeardK3sStamp struct {
+	Stamp K3sStamp
+	At    time.Duration
+}
+
+// HeardK3sStamps are those that a component has heard of, by node. The zero value has heard of none.
+type HeardK3sStamps map[string]HeardK3sStamp
+
+// Hear returns h with what the nodes say now. While the API server does not answer nothing can be
+// heard of them.
+func (h HeardK3sStamps) Hear(nodes map[string]Node, answers bool, uptime time.Duration) HeardK3sStamps {
+	heard := HeardK3sStamps{}
+	for name, n := range nodes {
+		if n.K3s == nil || n.K3s.Renewed.IsZero() { // nobody waits for it, or it is of before this field
+			continue
+		}
+		last := h[name]
+		if !answers || last.Stamp != *n.K3s {
+			last = HeardK3sStamp{Stamp: *n.K3s, At: uptime}
+		}
+		heard[name] = last
+	}
+	return heard
+}
+
+// Silent reports whether others wait for a node that has not renewed its stamp for a while.
+func (h HeardK3sStamps) Silent(node string, uptime time.Duration) bool {
+	last, heard := h[node]
+	return heard && uptime >= last.At+K3sSilentAfter
+}
+
 // ChangesK3s reports whether the node changes its k3s, as an agent says that is alive.
 func (n Node) ChangesK3s() bool {
 	return n.K3s != nil && n.K3s.Step != K3sStepNone && !n.Foreign()

@@ -241,6 +241,12 @@ const TaskK3s = "k3s"
 // TaskK3sChange is the DrainLock.Task of a node that changes the version of its k3s.
 const TaskK3sChange = "k3s-version"
 
+// OverWhereOff reports whether the lock is one for a change of k3s that has ended, because the
+// device of its holder is off, as witnesses prove, and its kubelet does not report.
+func (l DrainLock) OverWhereOff(holder Node, off bool) bool {
+	return off && l.Task == TaskK3sChange && l.BootID != "" && holder.Ready == ConditionUnknown
+}
+
 // DrainConditions are the Node conditions of KEP-5683.
 type DrainConditions struct {
 	InProgress bool

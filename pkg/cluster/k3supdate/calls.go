@@ -51,8 +51,12 @@ func (c *Component) files(ctx context.Context, what call, f facts) (err error) {
 		err = c.LeafFiles.Back(f.journal.Restarts.Answers)
 		types.Did(ctx, c.Operations, "set certificates back", "directory/"+kept, err)
 	}
+	if len(files) == 0 {
+		return err
+	}
+	left := c.LeafFiles.Files()
 	for _, name := range files {
-		if !slices.Contains(c.LeafFiles.Files(), name) {
+		if !slices.Contains(left, name) {
 			types.Did(ctx, c.Operations, "set certificate aside", "file/"+name, nil)
 		}
 	}

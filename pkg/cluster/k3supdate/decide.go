@@ -27,8 +27,7 @@ const (
 	// keepDrained is how long this node stays drained for a change that something else delays.
 	keepDrained = 10 * time.Minute
 	// A node for which others wait renews its stamp, and they say it once it has not for a while.
-	renewEvery  = 15 * time.Second
-	silentAfter = types.K3sSilentAfter
+	renewEvery = 15 * time.Second
 )
 
 type facts struct {
@@ -46,7 +45,7 @@ type facts struct {
 	order   []types.Node
 	lock    types.Lease
 	off     map[string]bool // nodes that are proved to be off
-	silent  map[string]bool // nodes that renew their stamps no longer
+	stamps  types.HeardK3sStamps
 
 	hold          string // what the hold file says, with who it is of
 	unheld        string // why it is not known what it says; "" where it is
@@ -264,7 +263,7 @@ func (f facts) changes(a *action) {
 	})
 	switch {
 	case len(lacking) > 0:
-		s.Reason = waitsFor(lacking, s.To)
+		s.Reason = waitsUntil("k3s is not changed yet: ", lacking, "zedkube k3s release "+s.To)
 		if slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return p.Name == "NotFailed" }) {
 			s.Phase = types.LifecycleFailed
 		}
@@ -297,18 +296,6 @@ func (f facts) changes(a *action) {
 			a.journal.Step, a.journal.Sum, s.Released, a.again = types.K3sStepSwap, sum, s.From, soon
 		}
 	}
-}
-
-// waitsFor is the sentence of a change that waits.
-func waitsFor(lacking []types.KubeLifecyclePrecondition, to string) string {
-	why := "k3s is not changed yet: " + strings.ToLower(lacking[0].Reason[:1]) + lacking[0].Reason[1:]
-	if n := len(lacking) - 1; n > 0 {
-		why += fmt.Sprintf(" It waits for %s besides.", phrase.Counted(n, "precondition"))
-	}
-	if slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return !p.Release && p.Name != "Volumes" }) {
-		return why // the volumes are looked at when all else holds
-	}
-	return why + " If that is as it should be, run here: zedkube k3s release " + to
 }
 
 // goesOn looks what has become of the change that was begun.

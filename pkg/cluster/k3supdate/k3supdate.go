@@ -127,13 +127,7 @@ type Component struct {
 	tried     time.Duration // uptime of the last call
 	looked    string
 	witnesses types.Witnesses
-	said      map[string]said // by the nodes
-}
-
-// said is the stamp of a node, and the uptime when it was first seen.
-type said struct {
-	stamp types.K3sStamp
-	at    time.Duration
+	stamps    types.HeardK3sStamps
 }
 
 // hold is what the disk said when it was last read: first of all the hold file.
@@ -310,11 +304,13 @@ func (c *Component) look() facts {
 	f.nodes = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
 	f.order = order(f.nodes)
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
-	f.silent = c.hear(f)
+	c.stamps = c.stamps.Hear(nodes, f.known, f.uptime)
+	f.stamps = c.stamps
 	c.witnesses = c.witnesses.Hear(nodes, f.uptime)
+	seen := c.witnesses.Seen(f.now, f.uptime)
 	for name, n := range nodes {
 		if f.known && name != f.own.Name {
-			f.off[name], _ = types.Gone(n, nodes, c.witnesses.Seen(f.now, f.uptime), f.now)
+			f.off[name], _ = types.Gone(n, nodes, seen, f.now)
 		}
 	}
 	for _, p := range c.pods.Of(c.AppPods, f.own.Name, func(p types.Pod) bool { return p.NodeName == f.own.Name && p.App != "" && !p.Terminating() }) {
@@ -392,22 +388,4 @@ func component(parts types.KubeClusterUpdateStatus) string {
 		return "the update of component " + parts.Component.String() + " failed, and EVE begins no other one"
 	}
 	return ""
-}
-
-// hear notes what the stamps say, and returns which nodes have not renewed theirs for a while.
-// While the API server does not answer nothing can be heard of them.
-func (c *Component) hear(f facts) map[string]bool {
-	was, silent := c.said, map[string]bool{}
-	c.said = map[string]said{}
-	for _, n := range f.nodes {
-		if n.K3s == nil || n.K3s.Renewed.IsZero() { // nobody waits for it, or it is of before this field
-			continue
-		}
-		is := was[n.Name]
-		if !f.known || is.stamp != *n.K3s {
-			is = said{stamp: *n.K3s, at: f.uptime}
-		}
-		c.said[n.Name], silent[n.Name] = is, f.uptime >= is.at+silentAfter
-	}
-	return silent
 }

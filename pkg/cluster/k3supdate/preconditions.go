@@ -322,8 +322,8 @@ func (f facts) locked(drains bool) string {
 
 // silence says of a node for which this one waits that its agent is not heard of.
 func (f facts) silence(node string) string {
-	if f.silent[node] {
-		return fmt.Sprintf("; its agent has written nothing for %s or longer: it hangs, or does not reach the API server", silentAfter)
+	if f.stamps.Silent(node, f.uptime) {
+		return "; " + types.K3sSilence()
 	}
 	return ""
 }
@@ -334,7 +334,7 @@ func (f facts) takeable(lock types.DrainLock, holder types.Node) bool {
 	if lock.Task != types.TaskK3sChange || lock.Holder != holder.Name || lock.BootID == "" {
 		return false
 	}
-	return holder.BootID != lock.BootID && holder.Ready == types.ConditionTrue && !holder.ChangesK3s() || f.off[holder.Name]
+	return holder.BootID != lock.BootID && holder.Ready == types.ConditionTrue && !holder.ChangesK3s() || lock.OverWhereOff(holder, f.off[holder.Name])
 }
 
 // degraded names a volume with a replica here that is not healthy.

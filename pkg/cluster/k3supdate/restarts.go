@@ -488,14 +488,14 @@ func (f facts) unannounced(r *types.K3sRestartStatus, lost string) string {
 	return fmt.Sprintf("%s; all the same k3s is restarted once that has been said for %s, because a certificate expires soon or has expired", lost, announced)
 }
 
-// waitsUntil is the sentence of a restart that waits.
+// waitsUntil is the sentence of a change or restart that waits.
 func waitsUntil(what string, lacking []types.KubeLifecyclePrecondition, release string) string {
 	why := what + strings.ToLower(lacking[0].Reason[:1]) + lacking[0].Reason[1:]
 	if n := len(lacking) - 1; n > 0 {
 		why += fmt.Sprintf(" It waits for %s besides.", phrase.Counted(n, "precondition"))
 	}
 	if slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return !p.Release && p.Name != "Volumes" }) {
-		return why
+		return why // the volumes are looked at when all else holds
 	}
 	return why + " If that is as it should be, run here: " + release
 }

@@ -120,7 +120,7 @@ type Component struct {
 
 	renewals  map[string]renewal // of the acting lane's calls, one of which runs at a time
 	witnesses types.Witnesses
-	heard     heard
+	stamps    types.HeardK3sStamps
 }
 
 // Run steps until ctx is done and returns after the calls under way have ended.

@@ -244,31 +244,3 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 		}
 	}
 }
-
-func TestAHolderIsSilentWhereItsStampDoesNotChange(t *testing.T) {
-	at := func(second int) types.Node {
-		return types.Node{Name: "n2", K3s: &types.K3sStamp{Renewed: wall0.Add(time.Duration(second) * time.Second)}}
-	}
-	h := heard{}
-	for i, row := range []struct {
-		holder  types.Node
-		answers bool
-		now     time.Duration
-		silent  bool
-	}{
-		{at(0), true, 60 * time.Second, false},
-		{at(0), true, 99 * time.Second, false},
-		{at(0), true, 100 * time.Second, true},
-		{at(15), true, 101 * time.Second, false},
-		{at(15), false, 142 * time.Second, false}, // nothing can be heard
-		{at(15), true, 181 * time.Second, false},
-		{at(15), true, 182 * time.Second, true},
-		{types.Node{Name: "n3", K3s: at(15).K3s}, true, 183 * time.Second, false},
-		{types.Node{Name: "n3", K3s: &types.K3sStamp{}}, true, 300 * time.Second, false}, // of an agent that does not renew it
-		{types.Node{Name: "n3"}, true, 400 * time.Second, false},
-	} {
-		if h = h.hear(row.holder, row.answers, row.now); h.silent != row.silent {
-			t.Errorf("row %d: %v", i, h.silent)
-		}
-	}
-}

@@ -357,20 +357,7 @@ func lockable(lock types.DrainLock, own string, now time.Time, h heard, nodes []
 type heard struct {
 	holder string // "" for nothing
 	off    bool   // its device, as witnesses prove
-	stamp  types.K3sStamp
-	at     time.Duration // when that was first seen
-	silent bool          // since long
-}
-
-// hear notes what is heard of the holder. While the API server does not answer that is nothing.
-func (h heard) hear(holder types.Node, answers bool, now time.Duration) heard {
-	if holder.K3s == nil || holder.K3s.Renewed.IsZero() { // of before this field
-		return heard{holder: holder.Name}
-	}
-	if !answers || h.holder != holder.Name || h.stamp != *holder.K3s {
-		h.at = now
-	}
-	return heard{holder: holder.Name, stamp: *holder.K3s, at: h.at, silent: now >= h.at+types.K3sSilentAfter}
+	silent bool   // it changes k3s, and its agent is not heard of
 }
 
 // needed says why the holder still needs its lock, "" for it does not: its Node
@@ -378,14 +365,16 @@ func (h heard) hear(holder types.Node, answers bool, now time.Duration) heard {
 // is proved off. That is evidence: time is none.
 func needed(lock types.DrainLock, h heard, nodes []types.Node, s types.Storage) string {
 	holder, there := nodeNamed(nodes, lock.Holder)
-	h.off, h.silent = h.off && h.holder == lock.Holder && holder.Ready == types.ConditionUnknown, h.silent && h.holder == lock.Holder
+	if h.holder != lock.Holder {
+		h = heard{}
+	}
 	switch {
-	case !there, lock.Task == types.TaskK3sChange && lock.BootID != "" && h.off:
+	case !there, lock.OverWhereOff(holder, h.off):
 		return ""
 	case !lock.Ended && lock.Task == types.TaskK3s && holder.BootID == lock.BootID:
 		return fmt.Sprintf("node %s restarts k3s", lock.Holder)
 	case !lock.Ended && lock.Task == types.TaskK3sChange && h.silent && (holder.BootID == lock.BootID || holder.ChangesK3s()):
-		return fmt.Sprintf("node %s changes the version of k3s; its agent has written nothing for %s or longer: it hangs, or does not reach the API server", lock.Holder, types.K3sSilentAfter)
+		return fmt.Sprintf("node %s changes the version of k3s; %s", lock.Holder, types.K3sSilence())
 	case !lock.Ended && lock.Task == types.TaskK3sChange && (holder.BootID == lock.BootID || holder.ChangesK3s()):
 		return fmt.Sprintf("node %s changes the version of k3s", lock.Holder)
 	case !lock.Ended && lock.Task != "" && holder.BootID == lock.BootID:

@@ -164,7 +164,7 @@ func (c *Component) look() facts {
 		f.volumes[v.Claim] = volume{v, v.State == "attached" && attached[v.Name] && err == nil}
 	}
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
-	if holder := nodes[f.lock.Holder]; f.known && holder.Name != f.own.Name {
+	if holder := nodes[f.lock.Holder]; f.known && holder.Name != "" && holder.Name != f.own.Name {
 		now := time.Now()
 		if off, _ := types.Gone(holder, nodes, c.witnesses.Seen(now, f.uptime), now); off {
 			f.off = holder.Name
@@ -218,7 +218,7 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 	if err != nil {
 		return err
 	}
-	if isNeeded(lock.Holder, lock.Task, lock.BootID, f.off, nodes) {
+	if isNeeded(lock, f.off, nodes) {
 		return fmt.Errorf("%w: node %s holds the drain lock", types.ErrConflict, lock.Holder)
 	}
 	mine, err := c.Kube.SetDrainLock(ctx, types.DrainLock{
