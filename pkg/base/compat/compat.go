@@ -41,6 +41,17 @@ var releases = map[types.KubeComp]map[int]minors{
 // Kubernetes 1.34; its release notes say 1.25. The higher one counts.
 const longhornRaised = 3
 
+// Part is a component of the cluster.
+type Part struct {
+	Component types.KubeComp
+	Version   string // "" where it is not known
+}
+
+// Parts are the components that Check knows, with the versions that a node sees.
+func Parts(is types.KubeNodeConditions) []Part {
+	return []Part{{types.KubeCompKubevirt, is.KubeVirt}, {types.KubeCompLonghorn, is.Longhorn}}
+}
+
 // Check says whether a component of that version supports Kubernetes 1.minor, and why
 // not in part of a sentence.
 func Check(component types.KubeComp, version string, minor int) (Verdict, string) {

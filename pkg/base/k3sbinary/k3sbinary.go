@@ -122,6 +122,28 @@ func Version(ctx context.Context, path string) (string, error) {
 	return string(m[1]), nil
 }
 
+// Ran is a binary that was run for its version. The zero value is none.
+type Ran struct {
+	Version string
+	Err     error // why that is not known
+	file    os.FileInfo
+}
+
+// Again is the binary that is at path now. It is run only if it is not the one that was
+// run last, or that failed. There may be none: then the error is of os.Stat.
+func (last Ran) Again(ctx context.Context, path string) (Ran, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Ran{}, err
+	}
+	if is := last.file; is != nil && last.Err == nil && os.SameFile(info, is) && info.ModTime().Equal(is.ModTime()) && info.Size() == is.Size() {
+		return last, nil
+	}
+	now := Ran{file: info}
+	now.Version, now.Err = Version(ctx, path)
+	return now, nil
+}
+
 // head keeps the beginning of what is written to it.
 type head struct{ bytes.Buffer }
 

@@ -26,6 +26,9 @@ import (
 const (
 	// DefaultServer is the data directory of the k3s server, below /var/lib of the kube container.
 	DefaultServer = "rancher/k3s/server"
+	// SnapshotFresh is how old a snapshot may be when k3s is changed: what was written after it
+	// is lost when it is restored.
+	SnapshotFresh = 30 * time.Minute
 	// DefaultURL is the supervisor of this server's k3s.
 	DefaultURL = "https://127.0.0.1:6443"
 

@@ -23,10 +23,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// snapshotFresh is how old a snapshot of etcd may be when k3s is changed: what was written
-// after it is lost where it has to be restored.
-const snapshotFresh = 30 * time.Minute
-
 func newK3sStatusCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	return out.Flag(&cobra.Command{
@@ -191,7 +187,7 @@ func (l k3sLook) etcd(ctx context.Context, s *k3sStatus) {
 		s.against("there is no snapshot of etcd on this server: zedkube k3s snapshot")
 	default:
 		s.Snapshot = &list[0]
-		if age := s.ReadAt.Sub(list[0].At); age > snapshotFresh || age < 0 {
+		if age := s.ReadAt.Sub(list[0].At); age > k3setcd.SnapshotFresh || age < 0 {
 			s.against("the newest snapshot of etcd is of %s: zedkube k3s snapshot", terminal.Timestamp(list[0].At))
 		}
 	}
@@ -221,12 +217,9 @@ func (s *k3sStatus) next() int {
 func (l k3sLook) components(s *k3sStatus, minor int) {
 	is, _, err := device.ReadRecord[types.KubeNodeConditions](l.PersistentFile(device.Self, "KubeNodeConditions"))
 	s.missing(err)
-	for _, row := range []struct {
-		component types.KubeComp
-		version   string
-	}{{types.KubeCompKubevirt, is.KubeVirt}, {types.KubeCompLonghorn, is.Longhorn}} {
-		s.Components = append(s.Components, row.component.String()+" "+cmp.Or(row.version, "?"))
-		switch verdict, why := compat.Check(row.component, row.version, minor); verdict {
+	for _, part := range compat.Parts(is) {
+		s.Components = append(s.Components, part.Component.String()+" "+cmp.Or(part.Version, "?"))
+		switch verdict, why := compat.Check(part.Component, part.Version, minor); verdict {
 		case compat.NotSupported:
 			s.against("%s", why)
 		case compat.Unknown:

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/k3sbinary"
@@ -17,35 +15,13 @@ import (
 // lookFor is how long a look at the disk may take.
 const lookFor = time.Minute
 
-// binary is the k3s binary on disk.
-type binary struct {
-	path     string // "" where there is none
-	size     int64
-	modified time.Time
-	inode    uint64
-	version  string // as it says itself; "" while that is unknown
-	err      error
-}
-
-// again looks at the binary that is there now; one that has not changed is run again
-// only where that failed.
-func again(ctx context.Context, files k3sbinary.Files, last binary) binary {
+// again looks at the binary that is there now, none where there is none.
+func again(ctx context.Context, files k3sbinary.Files, last k3sbinary.Ran) k3sbinary.Ran {
 	path, err := files.Binary()
 	if err != nil {
-		return binary{}
+		return k3sbinary.Ran{}
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return binary{}
-	}
-	is := binary{path: path, size: info.Size(), modified: info.ModTime()}
-	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
-		is.inode = sys.Ino
-	}
-	if is.path == last.path && is.size == last.size && is.modified.Equal(last.modified) && is.inode == last.inode && last.err == nil {
-		return last
-	}
-	is.version, is.err = k3sbinary.Version(ctx, path)
+	is, _ := last.Again(ctx, path) // no file is no binary
 	return is
 }
 

@@ -60,10 +60,10 @@ type Component struct {
 	former    onDisk
 	reading   loop.Call[[2]onDisk]
 	readAt    time.Time
-	looking   loop.Call[binary]
+	looking   loop.Call[k3sbinary.Ran]
 	lookedAt  time.Time
 	lookedFor string // what ran then
-	binary    binary
+	binary    k3sbinary.Ran
 	refused   string // which settings are refused, as last logged
 }
 
@@ -135,20 +135,20 @@ func (c *Component) lookNode(ctx context.Context, now time.Time) node {
 		n.running = ""
 	}
 	if b, ok := c.looking.Take(); ok {
-		if b.err != nil && (c.binary.err == nil || b.err.Error() != c.binary.err.Error()) {
-			c.Log.WithError(b.err).Error("the version of the k3s binary is unknown")
+		if b.Err != nil && (c.binary.Err == nil || b.Err.Error() != c.binary.Err.Error()) {
+			c.Log.WithError(b.Err).Error("the version of the k3s binary is unknown")
 		}
 		c.binary = b
 	}
 	wait := period
-	if c.binary.err != nil {
+	if c.binary.Err != nil {
 		wait = lookFor
 	}
 	if last := c.binary; !c.looking.Busy() && (n.running != c.lookedFor || now.Sub(c.lookedAt) >= wait) {
 		c.lookedAt, c.lookedFor = now, n.running
-		c.looking.Begin(ctx, lookFor, func(ctx context.Context) binary { return again(ctx, c.Files, last) })
+		c.looking.Begin(ctx, lookFor, func(ctx context.Context) k3sbinary.Ran { return again(ctx, c.Files, last) })
 	}
-	n.binary = c.binary.version
+	n.binary = c.binary.Version
 	return n
 }
 

@@ -47,7 +47,7 @@ type Found struct {
 	Snapshot k3setcd.Snapshot // the newest, zero for none; it was read back where SnapshotErr is nil
 	SnapErr  error
 
-	binary os.FileInfo // of Binary
+	ran k3sbinary.Ran // Binary
 }
 
 // Look says what is there. What has not changed since the look before is not read again.
@@ -56,15 +56,8 @@ func (d Device) Look(ctx context.Context, before Found) (f Found) {
 	if err != nil {
 		return Found{None: err}
 	}
-	path := filepath.Join(base, "k3s/bin/k3s")
-	info, err := os.Stat(path)
-	if err == nil && before.binary != nil && os.SameFile(info, before.binary) && info.ModTime().Equal(before.binary.ModTime()) && info.Size() == before.binary.Size() {
-		f.Binary = before.Binary
-	} else if err == nil {
-		f.Binary, err = k3sbinary.Version(ctx, path)
-	}
-	if err == nil {
-		f.binary = info
+	if f.ran, err = before.ran.Again(ctx, filepath.Join(base, "k3s/bin/k3s")); err == nil {
+		f.Binary, err = f.ran.Version, f.ran.Err
 	}
 	var err2 error
 	if f.Staged, err2 = d.Files.Staged(); f.Staged == before.Staged {
@@ -93,7 +86,7 @@ func (d Device) lookAtEtcd(ctx context.Context, server string, before Found, f *
 	}
 	f.Snapshot = list[max(0, slices.IndexFunc(list, func(s k3setcd.Snapshot) bool { return !s.At.After(time.Now().Add(ahead)) }))]
 	switch known := f.Snapshot == before.Snapshot && before.SnapErr == nil; {
-	case known, time.Since(f.Snapshot.At) > snapshotFresh: // it does not count anyway
+	case known, time.Since(f.Snapshot.At) > k3setcd.SnapshotFresh: // it does not count anyway
 	default:
 		f.SnapErr = snapshots.Verify(ctx, f.Snapshot.Name)
 	}

@@ -10,14 +10,12 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/base/compat"
 	"github.com/zedkube/zedkube/pkg/base/k3sbinary"
+	"github.com/zedkube/zedkube/pkg/base/k3setcd"
 	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
 const (
-	// snapshotFresh is how old a snapshot of etcd may be: what was written after it is lost
-	// where it has to be restored.
-	snapshotFresh = 30 * time.Minute
 	ahead         = time.Minute // of a snapshot that was taken now
 	lookEvery     = 30 * time.Second
 	idleEvery     = 10 * time.Minute // while nothing is to change: who leads etcd shows in the stamp
@@ -203,7 +201,7 @@ func (f Found) snapshot(now time.Time) (is finding, saves bool) {
 		return finding{known: true, lacks: why(f.SnapErr)}, true
 	case f.Snapshot.Name == "":
 		return finding{known: true, lacks: "there is no snapshot of etcd on this server"}, true
-	case age > snapshotFresh || age < -ahead:
+	case age > k3setcd.SnapshotFresh || age < -ahead:
 		return finding{known: true, lacks: "the newest snapshot of etcd on this server is of " + f.Snapshot.At.UTC().Format(time.RFC3339)}, true
 	}
 	return finding{known: true}, false
@@ -213,11 +211,8 @@ func (f Found) snapshot(now time.Time) (is finding, saves bool) {
 // not say with which it does.
 func work(parts types.KubeNodeConditions, minor int) finding {
 	unknown := ""
-	for _, row := range []struct {
-		component types.KubeComp
-		version   string
-	}{{types.KubeCompKubevirt, parts.KubeVirt}, {types.KubeCompLonghorn, parts.Longhorn}} {
-		switch verdict, said := compat.Check(row.component, row.version, minor); verdict {
+	for _, part := range compat.Parts(parts) {
+		switch verdict, said := compat.Check(part.Component, part.Version, minor); verdict {
 		case compat.NotSupported:
 			return finding{known: true, lacks: said}
 		case compat.Unknown:

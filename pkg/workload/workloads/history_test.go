@@ -36,7 +36,7 @@ func TestWhateverHappensEverythingIsAsItWasInTheEnd(t *testing.T) {
 				switch name := node(); r.IntN(10) {
 				case 0, 1:
 					w.ask(name, r.IntN(3) > 0)
-				case 2: // it dies before a write to come, of whoever makes it
+				case 2: // it dies before one of the next writes, whoever makes that
 					var left atomic.Int32
 					left.Store(r.Int32N(4) + 1)
 					kill := w.agents[name].cancel
@@ -64,7 +64,7 @@ func TestWhateverHappensEverythingIsAsItWasInTheEnd(t *testing.T) {
 							_ = w.sets.Publish(s.Key(), s)
 						}
 					})
-				case 8: // and makes one anew
+				case 8: // and creates another one
 					w.Change(func() {
 						w.add(types.AppSet{Kind: types.KindReplicaSet, Name: "web", Wanted: 1})
 					})
