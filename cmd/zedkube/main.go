@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,12 @@ import (
 // version is set by the linker.
 var version = "devel"
 
-func main() { run() }
+func main() {
+	// One allocation in 4 MiB is sampled, not one in 512 KiB: the samples of weeks take memory as
+	// well. Before anything is allocated, as the runtime asks.
+	runtime.MemProfileRate = 4 << 20
+	run()
+}
 
 // run is the program, with what tests add to its command line.
 func run(more ...func(*cobra.Command, *device.Options)) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/base/agentlog"
+	"github.com/zedkube/zedkube/pkg/base/memory"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
 	"github.com/zedkube/zedkube/pkg/cli/device"
@@ -26,6 +27,7 @@ func runAgent(ctx context.Context, o device.Options) error {
 	log, out, end := agentlog.Open(ctx, os.Stderr)
 	defer end()
 	kubeapi.LogTo(log)
+	memory.Tune(log, "/")
 	if err := os.MkdirAll(filepath.Dir(p.PID), 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 const (
@@ -27,10 +28,16 @@ const (
 	user = `\B(?:-u[ \t]*|--(?:proxy-)?user[ \t=]*)`
 )
 
+// onUse compiles a large pattern when it is first used: together these take half a
+// megabyte, and most agents hide nothing for days.
+func onUse(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
 // secret finds what looks like a token of k3s or a JWT, like the value of a
 // secret, quoted or not, or a block of YAML, or like a password in a URL. What its
 // groups hold stays: all but the last of them in front.
-var secret = regexp.MustCompile(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
+var secret = onUse(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|\beyJ[a-z0-9_-]{8,}\.[a-z0-9_-]{8,}\.[a-z0-9_-]*` +
 	`|(` + name + `[:=]\s*")(?:[^"\\]|\\.)+` +
 	`|(` + name + `[:=]\s*')(?:[^'\n]|'')+` +
@@ -47,7 +54,7 @@ var secret = regexp.MustCompile(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 
 // weak finds what looks like a secret by the prefix that its maker gives it, by its
 // form, or as the parameter of a command. The groups in front stay.
-var weak = regexp.MustCompile(`(?i)(authorization\\*["']?\s*[:=]\s*\\*["']?(?:ntlm|digest|aws4-hmac-sha256)\s+)[^\n]+` +
+var weak = onUse(`(?i)(authorization\\*["']?\s*[:=]\s*\\*["']?(?:ntlm|digest|aws4-hmac-sha256)\s+)[^\n]+` +
 	`|(\bsnmp[\w-]*\s+community\s+|\br[ow]community6?\s+)\S+` +
 	`|(\b(?:sshpass|mysql|mysqldump|mysqladmin|mariadb|(?:docker|podman|nerdctl|helm registry|buildah|skopeo)\s+login)\b[^\n|;&]*?\s-p\s*\\*["']?)[^\s"'\\]+` +
 	`|(\bredis-cli\b[^\n|;&]*?\s-a\s*\\*["']?)[^\s"'\\]+` +
@@ -64,17 +71,17 @@ const weakStays = "${1}${2}${3}${4}${5}${6}${7}${8}" + Hidden
 
 // hash is that of a password for NTLM: two beside each other, or one at the end of
 // an account in a dump.
-var hash = regexp.MustCompile(`(?i)(:|\b)[0-9a-f]{32}:[0-9a-f]{32}\b|(:)[0-9a-f]{32}:::`)
+var hash = onUse(`(?i)(:|\b)[0-9a-f]{32}:[0-9a-f]{32}\b|(:)[0-9a-f]{32}:::`)
 
 // digitsBehindColon are in every text in which hash finds something. Most texts have
 // none, and this is fast: each match begins with the same character.
-var digitsBehindColon = regexp.MustCompile(`:[0-9a-fA-F]{32}`)
+var digitsBehindColon = onUse(`:[0-9a-fA-F]{32}`)
 
 func plainHashes(text string) string {
-	if !digitsBehindColon.MatchString(text) {
+	if !digitsBehindColon().MatchString(text) {
 		return text
 	}
-	return hash.ReplaceAllString(text, "${1}${2}"+Hidden)
+	return hash().ReplaceAllString(text, "${1}${2}"+Hidden)
 }
 
 // stays is what secret leaves, around what stands for the rest.
@@ -130,7 +137,7 @@ func plain(text string) string {
 	var hinted strings.Builder // lines that are looked at together
 	left := 0                  // lines that are still in reach
 	flush := func() {
-		out.WriteString(secret.ReplaceAllString(weak.ReplaceAllString(hinted.String(), weakStays), stays))
+		out.WriteString(secret().ReplaceAllString(weak().ReplaceAllString(hinted.String(), weakStays), stays))
 		hinted.Reset()
 	}
 	for line := range strings.Lines(text) {
@@ -351,7 +358,7 @@ func quoted(text, mark string) int {
 
 // What names of things look like where they are keys of maps, of a topic or of a
 // workqueue, labels, files or images.
-var names = regexp.MustCompile(`^(?:global|zedagent|[0-9]{1,4}|[a-z]+-[0-9]{1,3}` +
+var names = onUse(`^(?:global|zedagent|[0-9]{1,4}|[a-z]+-[0-9]{1,3}` +
 	`|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
 	`|(?:[a-z0-9][a-z0-9-]*\.)+[a-z0-9-]+(?:/[A-Za-z0-9][\w.-]*)?` + // a setting, a host, a label
 	`|[a-z0-9-]+/[a-z0-9.-]+` + // namespace/name
@@ -359,10 +366,10 @@ var names = regexp.MustCompile(`^(?:global|zedagent|[0-9]{1,4}|[a-z]+-[0-9]{1,3}
 	`|(?:/[\w.:@-]+){2,}/?)$`)
 
 // beside is what a name looks like where something beside it says that it is one.
-var beside = regexp.MustCompile(`^[A-Za-z][\w.-]{0,62}(?:/[\w.-]+)?$`)
+var beside = onUse(`^[A-Za-z][\w.-]{0,62}(?:/[\w.-]+)?$`)
 
 // nameOfSomething tells a name from a key of a cipher and from a passphrase.
-func nameOfSomething(s string) bool { return s == "" || names.MatchString(s) && !encoded(s) }
+func nameOfSomething(s string) bool { return s == "" || names().MatchString(s) && !encoded(s) }
 
 // encoded reports that a part of s mixes capitals, small letters and digits, as
 // base64 does and names do not.

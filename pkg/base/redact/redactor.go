@@ -355,7 +355,7 @@ var besideNames = []string{"topic", "ItemType", "IntValue", "BoolValue", "StrVal
 
 // keyOf reports that key, in the object m, names something.
 func keyOf(m map[string]any, key string) bool {
-	return slices.ContainsFunc(besideNames, func(field string) bool { return m[field] != nil }) && beside.MatchString(key) && !encoded(key)
+	return slices.ContainsFunc(besideNames, func(field string) bool { return m[field] != nil }) && beside().MatchString(key) && !encoded(key)
 }
 
 func (w walker) string(field, s string, inside bool) string {

@@ -156,7 +156,7 @@ func certSANs(content []byte) (sans []string) {
 		words, _ := wordsOf(root.Content[i+1])
 		for _, word := range words {
 			for san := range strings.SplitSeq(word, ",") {
-				if san = strings.TrimSpace(san); len(sans) < maxSANs && certSAN.MatchString(san) {
+				if san = strings.TrimSpace(san); len(sans) < maxSANs && len(san) <= 253 && certSAN.MatchString(san) {
 					sans = append(sans, san)
 				}
 			}
@@ -314,7 +314,7 @@ func matches(patterns, name string) bool {
 
 var (
 	optionName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}\+?$`)
-	certSAN    = regexp.MustCompile(`^[A-Za-z0-9.:*_-]{1,253}$`) // a name or an address
+	certSAN    = regexp.MustCompile(`^[A-Za-z0-9.:*_-]+$`) // a name or an address
 	yamlLine   = regexp.MustCompile(`\bline \d+\b`)
 )
 

@@ -206,7 +206,8 @@ func withoutCluster(f facts) types.ClusterMembership {
 }
 
 func member(f facts) types.ClusterMembership {
-	m := types.ClusterMembership{State: types.MembershipMember, Reason: "the cluster configuration is valid", Config: &f.config}
+	config := f.config // a copy, which does not keep all facts of this step in memory
+	m := types.ClusterMembership{State: types.MembershipMember, Reason: "the cluster configuration is valid", Config: &config}
 	if f.refused {
 		m.Reason += ": the leave requested at the device is refused, because the controller still configures this node as a member"
 	}
