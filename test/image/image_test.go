@@ -27,16 +27,20 @@ type made struct {
 	about    map[string]string
 }
 
-// build makes a small program for each architecture, which knows its version.
-func build(t *testing.T) map[string][]byte {
+// build makes a small program for each architecture, which knows its version and
+// plays a device's agent, as badly as fault says.
+func build(t *testing.T, fault string) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
+	source, err := os.ReadFile("testdata/tiny.go.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
 	write(t, filepath.Join(dir, "go.mod"), "module tiny\n\ngo 1.26\n")
-	write(t, filepath.Join(dir, "main.go"), "package main\n\nfunc main() { print(\"\"); _, _ = out.WriteString(\"v1.2.3\\n\") }\n")
-	write(t, filepath.Join(dir, "out.go"), "package main\n\nimport \"os\"\n\nvar out = os.Stdout\n")
+	write(t, filepath.Join(dir, "main.go"), string(source))
 	programs := map[string][]byte{}
 	for _, arch := range architectures {
-		c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", arch, ".")
+		c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -X main.fault="+fault, "-o", arch, ".")
 		c.Dir = dir
 		c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 		out, err := c.CombinedOutput()
@@ -127,7 +131,7 @@ func (m *made) write(archs ...string) {
 }
 
 func TestAnImageIsJudgedByWhatIsInIt(t *testing.T) {
-	programs := build(t)
+	programs := build(t, "")
 	qemu := ""
 	if runtime.GOARCH == "amd64" {
 		for _, name := range []string{"qemu-aarch64", "qemu-aarch64-static"} {
@@ -178,19 +182,37 @@ func TestAnImageIsJudgedByWhatIsInIt(t *testing.T) {
 	}
 }
 
-func TestAProgramThatCallsItselfOtherwiseIsFound(t *testing.T) {
-	root := t.TempDir()
-	write(t, filepath.Join(root, "zedkube"), string(build(t)[runtime.GOARCH]))
+// unpacked is a root with the small program for this processor.
+func unpacked(t *testing.T, fault string) (root string, r *runner) {
+	t.Helper()
+	root = t.TempDir()
+	write(t, filepath.Join(root, "zedkube"), string(build(t, fault)[runtime.GOARCH]))
 	if err := os.Chmod(filepath.Join(root, "zedkube"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runs(t.Context(), root, runtime.GOARCH, "v1.2.4", ""); err == nil || !strings.Contains(err.Error(), `calls itself "v1.2.3"`) {
+	return root, newRunner(root, runtime.GOARCH, "")
+}
+
+func TestAProgramThatCallsItselfOtherwiseIsFound(t *testing.T) {
+	_, r := unpacked(t, "")
+	if err := r.runs(t.Context(), "v1.2.4"); err == nil || !strings.Contains(err.Error(), `calls itself "v1.2.3"`) {
 		t.Errorf("got %v", err)
 	}
 }
 
+func TestAProgramThatDoesNotServeIsFound(t *testing.T) {
+	for fault, want := range map[string]string{
+		"": "", "ends": "it ends by itself", "another": `want "`, "mute": "its status is", "fails": "told to end: exit status 3",
+	} {
+		root, r := unpacked(t, fault)
+		if err := r.serves(t.Context(), root); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", fault, err, want)
+		}
+	}
+}
+
 func TestABlobOfAnotherContentIsFound(t *testing.T) {
-	m := &made{T: t, dir: t.TempDir(), programs: build(t), mode: 0o755}
+	m := &made{T: t, dir: t.TempDir(), programs: build(t, ""), mode: 0o755}
 	m.write("amd64", "arm64")
 	blobs, err := filepath.Glob(filepath.Join(m.dir, "blobs/sha256/*"))
 	if err != nil || len(blobs) == 0 {

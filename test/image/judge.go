@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"debug/elf"
 	"errors"
@@ -82,31 +83,85 @@ func static(program, arch string) error {
 	return nil
 }
 
-// runs asks the program for its version: with nothing around it but its root,
-// or by qemu where it is for another processor. It says how.
-func runs(ctx context.Context, root, arch, version, qemu string) (how string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // qemu on a busy machine takes some seconds
-	defer cancel()
-	c := exec.CommandContext(ctx, filepath.Join(root, "zedkube"), "version")
-	how = "runs"
+// runner is how the program of an unpacked image is run.
+type runner struct {
+	how     string
+	command func(ctx context.Context, args ...string) *exec.Cmd
+}
+
+// newRunner runs it with nothing around it but its root, or by qemu where it is
+// for another processor. It is nil without qemu.
+func newRunner(root, arch, qemu string) *runner {
+	words, attr := []string{filepath.Join(root, "zedkube"), "--root", root}, &syscall.SysProcAttr{}
+	how := "runs"
 	switch {
 	case arch != runtime.GOARCH && qemu == "":
-		return "not run without qemu-user", nil
+		return nil
 	case arch != runtime.GOARCH:
-		c, how = exec.CommandContext(ctx, qemu, filepath.Join(root, "zedkube"), "version"), "runs by "+filepath.Base(qemu)
+		words, how = append([]string{qemu}, words...), "runs by "+filepath.Base(qemu)
 	case os.Geteuid() == 0:
-		c = exec.CommandContext(ctx, "/zedkube", "version")
-		c.SysProcAttr, c.Dir, how = &syscall.SysProcAttr{Chroot: root}, "/", "runs with nothing around it"
+		words, attr.Chroot, how = []string{"/zedkube"}, root, "runs with nothing around it"
 	}
-	c.Env = []string{}
+	return &runner{how, func(ctx context.Context, args ...string) *exec.Cmd {
+		c := exec.CommandContext(ctx, words[0], append(words[1:len(words):len(words)], args...)...)
+		c.Env, c.Dir, c.SysProcAttr = []string{}, "/", attr
+		return c
+	}}
+}
+
+// runs asks the program for its version.
+func (r *runner) runs(ctx context.Context, version string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // qemu on a busy machine takes some seconds
+	defer cancel()
 	var told strings.Builder
+	c := r.command(ctx, "version")
 	c.Stderr = &told
 	out, err := c.Output()
 	if err != nil {
-		return "", fmt.Errorf("run it: %w: %s", err, told.String())
+		return fmt.Errorf("run it: %w: %s", err, told.String())
 	}
 	if got := strings.TrimSpace(string(out)); got != version {
-		return "", fmt.Errorf("it calls itself %q, want %q", got, version)
+		return fmt.Errorf("it calls itself %q, want %q", got, version)
 	}
-	return how, nil
+	return nil
+}
+
+// serves starts the program below root as on a device without a cluster, asks
+// for its status, and ends it.
+func (r *runner) serves(ctx context.Context, root string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute) // seconds, but for qemu on a busy machine
+	defer cancel()
+	for _, dir := range []string{"run", "persist", "tmp"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
+			return fmt.Errorf("make the device's directories: %w", err)
+		}
+	}
+	var told bytes.Buffer
+	agent := r.command(ctx, "run")
+	agent.Stderr = &told
+	if err := agent.Start(); err != nil {
+		return fmt.Errorf("start it: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- agent.Wait() }()
+	for touched := false; !touched; {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("it ends by itself: %w: %s", errors.Join(err, errors.New(agent.ProcessState.String())), told.String())
+		case <-time.After(100 * time.Millisecond):
+			_, err := os.Stat(filepath.Join(root, "run/zedkube.touch"))
+			touched = err == nil
+		}
+	}
+	out, err := r.command(ctx, "status", "-o", "jsonpath={.Agent.PID} {.Agent.Runs}").CombinedOutput()
+	if want := fmt.Sprintf("%d true", agent.Process.Pid); err != nil || strings.TrimSpace(string(out)) != want {
+		err = fmt.Errorf("its status is %q, want %q: %v", out, want, err)
+	}
+	if stop := agent.Process.Signal(syscall.SIGTERM); stop != nil {
+		err = errors.Join(err, stop)
+	}
+	if end := <-ended; end != nil {
+		err = errors.Join(err, fmt.Errorf("told to end: %w: %s", end, told.String()))
+	}
+	return err
 }

@@ -1,6 +1,6 @@
 // Command image checks what `make image` has made, an OCI layout: an image for each architecture, with its labels and
-// annotations and nothing in it that is not meant to be there, and a static program that runs from the unpacked root
-// and knows its version.
+// annotations and nothing in it that is not meant to be there, and a static program that runs from the unpacked root:
+// it knows its version, serves a device without a cluster, tells its status, and ends when it is told to.
 //
 //	go run ./test/image -version V -revision R [-qemu PROGRAM] LAYOUT
 package main
@@ -61,9 +61,12 @@ func checkOne(ctx context.Context, layout string, i image, arch string, w wanted
 	if err == nil {
 		err = static(root+"/zedkube", arch)
 	}
-	ran := "not run"
-	if err == nil {
-		ran, err = runs(ctx, root, arch, w.version, qemu)
+	ran := "not run without qemu-user"
+	if r := newRunner(root, arch, qemu); err == nil && r != nil {
+		ran = r.how + ", serves and ends"
+		if err = r.runs(ctx, w.version); err == nil {
+			err = r.serves(ctx, root)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", arch, err)
