@@ -12,54 +12,72 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/zedkube/zedkube/test/screen"
 )
 
+// options say what is shown, and how.
+type options struct {
+	program  []string      // zedkube; before it what runs it, where that is not the kernel
+	dir      string        // of the devices; "" makes one
+	keep     bool          // leave everything running at the end
+	record   bool          // for make run to show while it builds
+	patience time.Duration // how long a step of the story may take
+}
+
 func main() {
+	var o options
 	program := flag.String("program", "bin/zedkube", "the zedkube program")
-	keep := flag.Bool("keep", false, "leave everything running at the end, until interrupted")
-	dir := flag.String("dir", "", "directory for the devices (default: a new one under "+os.TempDir()+")")
-	record := flag.Bool("record", false, "write what is shown to "+screen.Recording+", for make run to show while it builds")
+	emulator := flag.String("emulator", "", "what runs the program, if it is one for another processor: qemu-aarch64")
+	flag.BoolVar(&o.keep, "keep", false, "leave everything running at the end, until interrupted")
+	flag.StringVar(&o.dir, "dir", "", "directory for the devices (default: a new one under "+os.TempDir()+")")
+	flag.BoolVar(&o.record, "record", false, "write what is shown to "+screen.Recording+", for make run to show while it builds")
 	flag.Parse()
+	o.program, o.patience = []string{*program}, stepTimeout
+	if *emulator != "" {
+		o.program, o.patience = []string{*emulator, *program}, emulatedStepTimeout
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *program, *dir, *keep, *record); err != nil {
+	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, program, dir string, keep, record bool) error {
-	program, err := filepath.Abs(program)
+func run(ctx context.Context, o options) error {
+	last := len(o.program) - 1
+	program, err := filepath.Abs(o.program[last])
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(program); err != nil {
 		return fmt.Errorf("%w (make build)", err)
 	}
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "zedkube-run-"); err != nil {
+	o.program[last] = program
+	if o.dir == "" {
+		if o.dir, err = os.MkdirTemp("", "zedkube-run-"); err != nil {
 			return err
 		}
 	}
 	v := screen.New(os.Stdout)
 	var recorder *screen.Recorder
-	if record {
+	if o.record {
 		recorder = &screen.Recorder{}
 	}
-	s, err := begin(ctx, v, recorder, program, dir)
+	s, err := begin(ctx, v, recorder, o)
 	if err != nil {
 		return err
 	}
-	err = s.tell(ctx)
+	err = s.tell(ctx, o.patience)
 	v.End()
-	if record && err == nil {
+	if o.record && err == nil {
 		err = recorder.Save(screen.Recording)
 	}
 	s.summary(err)
-	if keep && ctx.Err() == nil {
+	if o.keep && ctx.Err() == nil {
 		v.Lines("Left running; press Ctrl-C to end it.", "kubectl:  "+s.kubectlHint())
 		<-ctx.Done()
 	}

@@ -39,7 +39,7 @@ type stage struct {
 }
 
 // begin starts the control plane and prepares the devices, still switched off.
-func begin(ctx context.Context, v *screen.View, record *screen.Recorder, program, dir string) (*stage, error) {
+func begin(ctx context.Context, v *screen.View, record *screen.Recorder, o options) (*stage, error) {
 	s := &stage{view: v, apps: makeApps(), alive: ctx}
 	began := time.Now()
 	var err error
@@ -49,7 +49,7 @@ func begin(ctx context.Context, v *screen.View, record *screen.Recorder, program
 	v.Begin(s.table, record)
 	v.Step(true, firstStep, fmt.Sprintf(" (%.1f s)", time.Since(began).Seconds()))
 	s.fleet, err = player.NewFleet(ctx, s.cluster, player.FleetOptions{
-		Dir: dir, Program: []string{program}, Say: v.Event, Apps: s.appsFor,
+		Dir: o.dir, Program: o.program, Say: v.Event, Apps: s.appsFor,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.cluster.Stop())
