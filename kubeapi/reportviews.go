@@ -260,7 +260,7 @@ func (c *podCounts) publish(namespace string) error {
 		return c.table.Unpublish(namespace)
 	}
 	return c.table.Publish(namespace, types.KubePodNameSpaceInfo{
-		Name: namespace, PodCount: uint32(len(ns.phases)),
+		Name: namespace, PodCount: uint32(len(ns.phases)), //nolint:gosec // a number of pods
 		PodRunningCount: ns.counts[phaseRunning], PodPendingCount: ns.counts[phasePending],
 		PodFailedCount: ns.counts[phaseFailed], PodSucceededCount: ns.counts[phaseSucceeded],
 	})

@@ -227,7 +227,7 @@ func decodeNumbers(value []byte, to any) error {
 
 // saveLarge writes the file of a large field and returns its path.
 func saveLarge(dir, field string, content []byte) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // its files are of mode 0600
 		return "", err
 	}
 	f, err := os.CreateTemp(dir, filePrefix+field+"*")

@@ -61,7 +61,7 @@ func (c KubeComp) String() string { return enumName("KubeComp", kubeComps, c) }
 
 // ParseKubeComp is the component that the inline command's word names, letter
 // for letter; KubeCompUnknown for every other word.
-func ParseKubeComp(word string) KubeComp { return KubeComp(max(0, slices.Index(kubeComps, word))) }
+func ParseKubeComp(word string) KubeComp { return KubeComp(max(0, slices.Index(kubeComps, word))) } //nolint:gosec // an index of a dozen
 
 // KubeCompUpdateStatus is how far the update of a component has come. Its
 // names are the words of the inline command.
@@ -86,7 +86,7 @@ func (s KubeCompUpdateStatus) String() string {
 // ParseKubeCompUpdateStatus is the state that the inline command's word names,
 // letter for letter; KubeCompUpdateUnknown for every other word.
 func ParseKubeCompUpdateStatus(word string) KubeCompUpdateStatus {
-	return KubeCompUpdateStatus(max(0, slices.Index(kubeCompUpdates, word)))
+	return KubeCompUpdateStatus(max(0, slices.Index(kubeCompUpdates, word))) //nolint:gosec // an index of a dozen
 }
 
 // KubeClusterUpdateStatus tells zedagent how far the update of the kube

@@ -28,7 +28,7 @@ func runAgent(ctx context.Context, o device.Options) error {
 	defer end()
 	kubeapi.LogTo(log)
 	memory.Tune(log, "/")
-	if err := os.MkdirAll(filepath.Dir(p.PID), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(p.PID), 0o755); err != nil { //nolint:gosec // /run, which is everybody's
 		return fmt.Errorf("make run directory: %w", err)
 	}
 	if !runsKubernetes(p.In(types.PathHypervisor)) {

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	passthroughManager = "zedkube-passthrough"
+	passthroughManager = "zedkube-passthrough" //nolint:gosec // a name
 	// PassthroughLabel marks the attachments that zedkube made.
-	PassthroughLabel = "zedkube.github.io/passthrough"
+	PassthroughLabel = "zedkube.github.io/passthrough" //nolint:gosec // a name
 	// NeededAnnotation names the nodes whose applications need the attachment.
 	NeededAnnotation = "zedkube.github.io/needed-by"
 )

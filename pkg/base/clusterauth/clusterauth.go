@@ -24,7 +24,7 @@ const (
 	// Realm is what a server asks a bearer for.
 	Realm = "zedkube"
 
-	bearerInfo = "eve-zedkube-cluster-status-token-v1"
+	bearerInfo = "eve-zedkube-cluster-status-token-v1" //nolint:gosec // a label of HKDF
 	keyInfo    = "eve-zedkube-cluster-status-tls-key-v1"
 	serialInfo = "eve-zedkube-cluster-status-tls-serial-v1"
 	serialSize = 16

@@ -208,7 +208,7 @@ func (f File) put(dir, part, content string) (Result, error) {
 		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return Same, err
 		}
-		if err := os.Chmod(dir, 0o700); err != nil {
+		if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a directory
 			return Same, err
 		}
 	}

@@ -47,7 +47,7 @@ func Of(conn net.Conn) (Peer, error) {
 }
 
 // Self is this process.
-func Self() Peer { return Peer{UID: uint32(os.Geteuid()), PID: os.Getpid()} }
+func Self() Peer { return Peer{UID: uint32(os.Geteuid()), PID: os.Getpid()} } //nolint:gosec // a user ID of Linux
 
 // IsTrusted reports whether p may ask for everything: root, and the user of this
 // process where that is not root.

@@ -94,7 +94,7 @@ func Hello(ctx context.Context, from, to netip.Addr, port int) error {
 	defer conn.Close()
 	seen := false
 	secure := tls.Client(conn, &tls.Config{
-		InsecureSkipVerify: true, // who has not joined knows no authority
+		InsecureSkipVerify: true, //nolint:gosec // who has not joined knows no authority, and sends nothing
 		VerifyConnection:   func(tls.ConnectionState) error { seen = true; return nil },
 	})
 	if err := secure.HandshakeContext(ctx); err != nil && !seen {

@@ -144,14 +144,14 @@ func Names(dir string, most int) ([]string, error) {
 func CheckSpace(dir string, need uint64, copies ...string) error {
 	for _, path := range copies {
 		if info, err := os.Stat(path); err == nil {
-			need += uint64(info.Size())
+			need += uint64(max(info.Size(), 0))
 		}
 	}
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return fmt.Errorf("ask for the free space of %s: %w", dir, err)
 	}
-	if free := s.Bavail * uint64(s.Bsize); free < need {
+	if free := s.Bavail * uint64(max(s.Bsize, 0)); free < need {
 		return fmt.Errorf("%d MiB are free for k3s, it needs %d MiB", free>>20, need>>20)
 	}
 	return nil

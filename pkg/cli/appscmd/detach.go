@@ -304,7 +304,7 @@ type detachLog struct {
 // most needed where something is broken.
 func openDetachLog(p device.Paths, out io.Writer, outputs *terminal.Outputs, warn io.Writer) *detachLog {
 	l := &detachLog{out: out, outputs: outputs}
-	err := os.MkdirAll(filepath.Dir(detachLogFile(p)), 0o755)
+	err := os.MkdirAll(filepath.Dir(detachLogFile(p)), 0o755) //nolint:gosec // EVE's directory of logs
 	if err == nil {
 		l.file, err = openDetachFile(detachLogFile(p))
 	}

@@ -143,6 +143,6 @@ func saveK3s(ctx context.Context, snapshots k3setcd.Snapshots) (name, said strin
 	if err != nil {
 		return "", "", err
 	}
-	size := uint64(s.Size)
+	size := uint64(max(s.Size, 0))
 	return s.Name, fmt.Sprintf("Snapshot %s was taken and read back: %s\n", terminal.Clean(s.Name), terminal.BytesText(&size)), nil
 }

@@ -246,7 +246,7 @@ func (s k3sStatus) put(t *terminal.Screen) {
 		t.Field("etcd", terminal.Plain, fmt.Sprintf("%s, %s, %s of %s", terminal.Clean(h.Version), phrase.Counted(h.Members, "member"), terminal.BytesText(&size), terminal.BytesText(&quota)))
 	}
 	if s.Snapshot != nil {
-		size := uint64(s.Snapshot.Size)
+		size := uint64(max(s.Snapshot.Size, 0))
 		t.Field("snapshot", terminal.Plain, fmt.Sprintf("%s, %s, %s", terminal.Clean(s.Snapshot.Name), terminal.BytesText(&size), terminal.Stamp(s.Snapshot.At, s.ReadAt)))
 	}
 	if len(s.Components) > 0 {

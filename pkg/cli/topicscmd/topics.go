@@ -119,7 +119,7 @@ func (s selectedTopics) listAt(now time.Time) terminal.View {
 	}
 	view := terminal.Table{Columns: []terminal.Column{{Title: "TOPIC"}, {Title: "KEYS", Keep: 2, Right: true}, {Title: "SIZE", Keep: 3, Right: true}, {Title: "AGE", Keep: 4, Right: true}, {Title: "KIND", Keep: 1}}}
 	for _, t := range topics {
-		kind, age, size := "plain", "", uint64(max(t.Bytes, 0)) //nolint:gosec // not negative
+		kind, age, size := "plain", "", uint64(max(t.Bytes, 0))
 		if t.Persistent {
 			kind = "persistent"
 		}

@@ -267,7 +267,7 @@ func (a *asker) ask(ctx context.Context, ip netip.Addr, id string) (report, erro
 		return report{}, fmt.Errorf("ask peer: %w", err)
 	}
 	if a.key != nil {
-		to := proof.Ask{Method: r.Method, Host: netip.AddrPortFrom(ip, uint16(a.port)).String(), Path: u.EscapedPath()}
+		to := proof.Ask{Method: r.Method, Host: netip.AddrPortFrom(ip, uint16(a.port)).String(), Path: u.EscapedPath()} //nolint:gosec // a port
 		r.Header.Set(proof.Header, to.Sign(a.key, time.Now()))
 	}
 	answer, err := boundedhttp.Do(a.client, r, maxPeerAnswer)

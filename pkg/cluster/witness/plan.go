@@ -82,7 +82,7 @@ func toControls(f facts) []dial {
 	slices.SortFunc(ready, func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
 	var plan []dial
 	for i := range min(controls, len(ready)) {
-		n := ready[(int(uint64(f.round)%uint64(len(ready)))+i)%len(ready)]
+		n := ready[(int(uint64(f.round)%uint64(len(ready)))+i)%len(ready)] //nolint:gosec // a negative one is no index
 		inner, _ := addresses(n, f.own)
 		for p, port := range f.ports {
 			plan = append(plan, dial{uid: n.UID, address: join(inner[0], port), control: true, inner: true, later: p > 0})

@@ -28,7 +28,7 @@ const (
 	// DefaultSocket is where commands ask.
 	DefaultSocket = "/run/zedkube/zedkube.sock"
 	// DefaultTokenFile is where the reading token is.
-	DefaultTokenFile = "/run/zedkube/page-token.json"
+	DefaultTokenFile = "/run/zedkube/page-token.json" //nolint:gosec // a path
 	// DefaultPort is that of the page, on loopback and on the cluster address.
 	DefaultPort = 12347
 	// period is how soon a socket that someone removed, or a port that someone

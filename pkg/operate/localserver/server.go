@@ -45,7 +45,7 @@ func (c *Component) start(ctx context.Context, at place, address string) (*serve
 func (c *Component) serve(ctx context.Context, at place, address string, listener net.Listener, there func() bool) *server {
 	base, release := context.WithCancel(context.WithoutCancel(ctx))
 	log := c.Log.WithField("address", address)
-	return &server{boundedhttp.Serve(log, "local server", &bounded{Listener: listener}, &http.Server{
+	return &server{boundedhttp.Serve(log, "local server", &bounded{Listener: listener}, &http.Server{ //nolint:gosec // Serve sets the timeouts
 		Handler:     boundedhttp.Recover(log, c.handler(at, listener.Addr())),
 		ConnContext: withConn,
 		BaseContext: func(net.Listener) context.Context { return base },

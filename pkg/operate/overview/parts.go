@@ -215,7 +215,7 @@ func DisksOf(root string) (disks []Disk, err error) {
 		if s.Blocks == 0 {
 			continue
 		}
-		size := uint64(s.Bsize)
+		size := uint64(max(s.Bsize, 0))
 		disks = append(disks, Disk{Path: path, Size: s.Blocks * size, Free: s.Bavail * size, Files: s.Files, FreeFiles: s.Ffree})
 	}
 	return disks, err

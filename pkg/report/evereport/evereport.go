@@ -189,7 +189,7 @@ func saturate(n, unit uint64) uint32 {
 	if n > math.MaxUint32/unit {
 		return math.MaxUint32
 	}
-	return uint32(n * unit)
+	return uint32(n * unit) //nolint:gosec // the most is looked at above
 }
 
 // percent is how much of total units is used; zero where one of them is not

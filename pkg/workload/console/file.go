@@ -145,10 +145,10 @@ func take(path string, id identity) error {
 // makeDir makes the directory of a file, for all to read.
 func makeDir(path string) error {
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // edgeview reads it
 		return err
 	}
-	switch err := os.Mkdir(dir, 0o755); {
+	switch err := os.Mkdir(dir, 0o755); { //nolint:gosec // edgeview reads it
 	case errors.Is(err, fs.ErrExist):
 		return nil
 	case err != nil:

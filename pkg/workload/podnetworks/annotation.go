@@ -48,7 +48,7 @@ func configOf(p types.Pod, nads map[string]uuid.UUID) (config types.AppNetworkCo
 	taken := map[uuid.UUID]bool{}
 	for i, s := range list {
 		id, known := nads[s.Name]
-		a := types.AppNetAdapterConfig{Name: "net" + strconv.Itoa(i), IntfOrder: uint32(i), Network: id, ACLs: rules(s)} //nolint:gosec // a small number
+		a := types.AppNetAdapterConfig{Name: "net" + strconv.Itoa(i), IntfOrder: uint32(i), Network: id, ACLs: rules(s)}
 		switch err := s.fill(&a); {
 		case err != nil:
 			return config, list, fmt.Errorf("%s: %w", s.Name, err)
