@@ -2,6 +2,9 @@ module github.com/zedkube/zedkube
 
 go 1.26.0
 
+// What a release is built with: its standard library is a part of the program.
+toolchain go1.26.8
+
 require (
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/go-logr/logr v1.4.3

@@ -3,6 +3,8 @@ module github.com/zedkube/zedkube/test/browser
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
