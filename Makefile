@@ -47,7 +47,7 @@ GORELEASER := v2.14.0
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build run recording bin/demo test race lint fmt bench soak test-upgrade check image release clean begin compiler vet docs archs sbom repro arm64tests tested packed cluster clusters releases coredns bin/tools/goreleaser
+.PHONY: help build run recording bin/demo test race lint govulncheck fmt bench soak test-upgrade check image release clean begin compiler vet docs archs sbom repro arm64tests tested packed cluster clusters releases coredns bin/tools/goreleaser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ lint: bin/tools/golangci-lint ## golangci-lint and gofumpt by .golangci.yml, the
 	$(ALIKE) bin/tools/golangci-lint run ./...
 	cd test/browser && $(ALIKE) ../../bin/tools/golangci-lint run ./...
 	@dead=$$($(ALIKE) bin/tools/deadcode -tags $(TAGS) ./cmd/zedkube) && echo "$$dead" && test -z "$$dead"
+
+govulncheck: bin/tools/govulncheck ## known vulnerabilities that the program can reach; asks vuln.go.dev, or the database VULNDB
+	@TAGS=$(TAGS) $(ALIKE) .ci/govulncheck
 
 fmt: bin/tools/golangci-lint ## format as lint wants it
 	bin/tools/golangci-lint fmt
