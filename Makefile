@@ -110,7 +110,7 @@ ifeq ($(QEMU),)
 	@echo 'image for arm64: no qemu-user' | tee -a $(NOT_RUN)
 endif
 
-release: bin/tools/goreleaser ## archives, checksums and bills of materials for both architectures, in bin/release
+release: bin/tools/goreleaser ## archives, checksums and bills of materials in bin/release; signed with GPG_KEY or COSIGN_KEY, if given
 	$(ALIKE) go test -count=1 -tags $(TAGS),release -run Release ./test/packaging
 	@$(MAKE) --no-print-directory packed
 
@@ -198,8 +198,9 @@ bin/tools/%: test/tools/go.mod test/tools/go.sum
 packed: archs sbom bin/tools/goreleaser
 	@rm -rf bin/release
 	TAGS='$(TAGS)' LDFLAGS='$(LDFLAGS)' EPOCH='$(EPOCH)' MTIME="$$(date -u -d '@$(EPOCH)' +%FT%TZ)" \
-		bin/tools/goreleaser release --snapshot --clean
-	@install -D -m 644 -t bin/release bin/dist/*.tar.gz bin/dist/*.cdx.json bin/dist/SHA256SUMS
+		REVISION='$(REVISION)' bin/tools/goreleaser release --snapshot --clean $(if $(GPG_KEY)$(COSIGN_KEY),,--skip=sign)
+	@install -D -m 644 -t bin/release bin/dist/*.tar.gz bin/dist/*.cdx.json bin/dist/SHA256SUMS* \
+		$(if $(GPG_KEY)$(COSIGN_KEY),bin/dist/*.provenance.json*)
 	@cat bin/release/SHA256SUMS
 
 # Only a release needs it, and it takes minutes to build: not one of the above.

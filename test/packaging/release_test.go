@@ -15,18 +15,21 @@ import (
 	"testing"
 )
 
-const packer = "../../bin/tools/goreleaser"
+const (
+	packer   = "../../bin/tools/goreleaser"
+	revision = "0123456789012345678901234567890123456789"
+)
 
 // release packs a release in a copy of this tree with a made-up program, and
-// says where.
-func release(t *testing.T) string {
+// says where. Settings are variables for make.
+func release(t *testing.T, settings ...string) string {
 	t.Helper()
 	tool, err := filepath.Abs(packer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"Makefile", ".goreleaser.yaml", "LICENSE", "README.md", "CHANGELOG.md", "docs/eve-image.md", "docs/operations.md", "docs/alerts.yaml", ".package"} {
+	for _, name := range []string{"Makefile", ".goreleaser.yaml", "LICENSE", "README.md", "CHANGELOG.md", "docs/eve-image.md", "docs/operations.md", "docs/alerts.yaml", ".package", ".ci/sign", "test/provenance"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -50,8 +53,12 @@ func release(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	c := exec.Command("make", "-C", dir, "-o", "sbom", "-o", "bin/tools/goreleaser", "packed", "VERSION=v1.2.3", "EPOCH=1700000000")
-	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "VERSION=") })
+	c := exec.Command("make", "-C", dir, "-o", "sbom", "-o", "bin/tools/goreleaser", "packed", "VERSION=v1.2.3", "EPOCH=1700000000", "REVISION="+revision)
+	c.Args = append(c.Args, settings...)
+	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return strings.HasPrefix(name, "MAKE") || slices.Contains([]string{"VERSION", "GPG_KEY", "COSIGN_KEY", "BUILDER"}, name)
+	})
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "bin/tools"), 0o755), os.Symlink(tool, filepath.Join(dir, "bin/tools/goreleaser"))); err != nil {
 		t.Fatal(err)
 	}
@@ -61,21 +68,26 @@ func release(t *testing.T) string {
 	return filepath.Join(dir, "bin/release")
 }
 
-func TestAReleaseHoldsWhatItTakesToRunIt(t *testing.T) {
-	dir := release(t)
+// names are those of the files in a directory.
+func names(t *testing.T, dir string) (list []string) {
+	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
 	for _, e := range entries {
-		names = append(names, e.Name())
+		list = append(list, e.Name())
 	}
-	if want := []string{
+	return list
+}
+
+func TestAReleaseHoldsWhatItTakesToRunIt(t *testing.T) {
+	dir := release(t)
+	if got, want := names(t, dir), []string{
 		"SHA256SUMS", "zedkube-v1.2.3-linux-amd64.cdx.json", "zedkube-v1.2.3-linux-amd64.tar.gz",
 		"zedkube-v1.2.3-linux-arm64.cdx.json", "zedkube-v1.2.3-linux-arm64.tar.gz",
-	}; !slices.Equal(names, want) {
-		t.Errorf("it has %q, want %q", names, want)
+	}; !slices.Equal(got, want) {
+		t.Errorf("it has %q, want %q", got, want)
 	}
 	check := exec.Command("sha256sum", "--strict", "-c", "SHA256SUMS")
 	check.Dir = dir
@@ -140,5 +152,69 @@ func TestTheSameReleaseHasTheSameBytes(t *testing.T) {
 	second, err2 := os.ReadFile(filepath.Join(release(t), "SHA256SUMS"))
 	if err1 != nil || err2 != nil || string(first) != string(second) {
 		t.Errorf("%v %v:\n%s\n%s", err1, err2, first, second)
+	}
+}
+
+func TestAReleaseThatIsSignedCanBeVerified(t *testing.T) {
+	need(t, "gpg")
+	home, err := os.MkdirTemp("/tmp", "") // gpg's agent listens there, and the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = exec.Command("gpgconf", "--homedir", home, "--kill", "all").Run()
+		_ = os.RemoveAll(home)
+	})
+	t.Setenv("GNUPGHOME", home)
+	const who = "release@example.org"
+	if out, err := exec.Command("gpg", "--batch", "--passphrase", "", "--quick-generate-key", who, "ed25519", "sign").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	settings, verify := []string{"GPG_KEY=" + who}, map[string]func(file string) *exec.Cmd{
+		"asc": func(file string) *exec.Cmd { return exec.Command("gpg", "--verify", file+".asc", file) },
+	}
+	if _, err := exec.LookPath("cosign"); err == nil {
+		t.Setenv("COSIGN_PASSWORD", "")
+		keys := exec.Command("cosign", "generate-key-pair")
+		keys.Dir = home
+		if out, err := keys.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		settings = append(settings, "COSIGN_KEY="+filepath.Join(home, "cosign.key"))
+		verify["sigstore.json"] = func(file string) *exec.Cmd {
+			return exec.Command("cosign", "verify-blob", "--key", filepath.Join(home, "cosign.pub"), "--insecure-ignore-tlog", "--bundle", file+".sigstore.json", file)
+		}
+	}
+	dir := release(t, settings...)
+	const statement = "zedkube-v1.2.3.provenance.json"
+	if got, want := len(names(t, dir)), 6+2*len(verify); got != want {
+		t.Errorf("it has %d files, want %d: %q", got, want, names(t, dir))
+	}
+	content, err := os.ReadFile(filepath.Join(dir, statement))
+	sums, err2 := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	for field := range strings.FieldsSeq(string(sums) + revision) {
+		if !strings.Contains(string(content), `"`+field+`"`) {
+			t.Errorf("%s is not in %s", field, statement)
+		}
+	}
+	for _, name := range []string{"SHA256SUMS", statement} {
+		file := filepath.Join(dir, name)
+		for kind, command := range verify {
+			if out, err := command(file).CombinedOutput(); err != nil {
+				t.Errorf("%s by %s: %v: %s", name, kind, err, out)
+			}
+		}
+		was, err := os.ReadFile(file)
+		if err := errors.Join(err, os.WriteFile(file, append(was, '\n'), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		for kind, command := range verify {
+			if out, err := command(file).CombinedOutput(); err == nil {
+				t.Errorf("%s was changed, and is verified by %s: %s", name, kind, out)
+			}
+		}
 	}
 }
