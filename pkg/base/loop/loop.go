@@ -6,10 +6,12 @@ package loop
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -185,32 +187,48 @@ func (p *Pulse) Stuck(now time.Time) bool {
 }
 
 const (
-	// cpuShare bounds what a throttled step takes of a processor that always has
-	// news for it: 2 %.
-	cpuShare = 50
+	// Sparing is the share of a processor, in percent, of a step that nobody waits for.
+	Sparing = 2
+	// Prompt is that of a step whose result somebody waits for: a change that comes
+	// while it rests waits for four times what a step costs.
+	Prompt = 20
 	// maxThrottle is the longest that news wait for a throttled step.
 	maxThrottle = time.Second
 )
 
 // Throttled spaces out steps that look at tables of thousands of rows which change
-// many times a second: a step that took long is not repeated at once. The shorter
-// it takes the sooner the next one comes. free is left off each pause, so that in
-// clusters of usual size news are acted upon as they come.
-// It is for components that wait for nothing but processors.
-func Throttled(step Step, free time.Duration) Step {
+// many times a second, so that they take no more than a share of a processor, in
+// percent. The less a step costs the sooner the next one comes. Time in which others
+// had the processor is no cost: on a busy machine news would wait twice for it.
+func Throttled(step Step, share int) Step { return throttled(step, share, threadTime) }
+
+func throttled(step Step, share int, spent func() time.Duration) Step {
 	var next time.Time
 	var failed error // of the last step: a rest does not make it good
 	return func(ctx context.Context) error {
 		if wait := time.Until(next); wait > 0 {
 			return errors.Join(failed, After(wait))
 		}
-		began := time.Now()
+		runtime.LockOSThread() // whose time is taken
+		defer runtime.UnlockOSThread()
+		began, before := time.Now(), spent()
 		err := step(ctx)
 		failed = withoutRequest(err)
 		now := time.Now()
-		next = now.Add(min(cpuShare*now.Sub(began)-free, maxThrottle))
+		cost := min(now.Sub(began), spent()-before) // none in the time of a test
+		next = now.Add(min(cost*time.Duration(100-share)/time.Duration(share), maxThrottle))
 		return err
 	}
+}
+
+// threadTime is the processor time of this thread so far; 0 where the kernel does
+// not tell, so that nothing is throttled.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }
 
 // Call is one piece of work beside the steps, for what may hang: a step begins

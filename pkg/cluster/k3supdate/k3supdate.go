@@ -155,7 +155,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.preparing.End()
 	defer c.stamping.End()
 	defer c.calling.End()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Version, c.Override, c.Settings, c.Release, c.Retry, c.Rollback, c.Info, c.Cluster, c.Membership, c.Nodes, &c.pods,
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, loop.Sparing), c.Version, c.Override, c.Settings, c.Release, c.Retry, c.Rollback, c.Info, c.Cluster, c.Membership, c.Nodes, &c.pods,
 		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, c.Certificates, c.Reset, &c.calling, &c.stamping, &c.looking, &c.holding, &c.preparing)
 }
 

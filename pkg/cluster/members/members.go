@@ -77,7 +77,7 @@ type Component struct {
 func (c *Component) Run(ctx context.Context) {
 	defer c.repairing.End()
 	defer c.cancel()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0),
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, loop.Sparing),
 		c.Membership, c.Agent, c.Settings, c.Info, c.Nodes, &c.pods, c.API, &c.repairing)
 }
 

@@ -74,7 +74,7 @@ type dialled struct {
 // Run steps until ctx is done.
 func (c *Component) Run(ctx context.Context) {
 	defer c.dialing.Cancel()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0),
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, loop.Sparing),
 		c.Membership, c.Cluster, c.Info, c.KubeInit, c.Update, c.K3s, c.Lifecycle, c.Override, c.Conditions, c.Leave,
 		c.Progress, c.Journal, c.Peers, c.Without, c.Workloads, c.Nodes, &c.pods, c.API, c.CDI, &c.dialing)
 }

@@ -51,7 +51,7 @@ type Component struct {
 // Run steps until ctx is done. Pods of this node change all the time, and their
 // versions can wait for the period.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0),
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, loop.Sparing),
 		c.Credentials, c.Clocks, c.Nodes, c.API, c.Tables, c.Info, c.Membership, c.K3s, c.K3sCerts, c.Leader, c.Health)
 }
 

@@ -100,7 +100,7 @@ func (c *Component) Run(ctx context.Context) {
 	c.open()
 	written := make(chan struct{})
 	go func() { defer close(written); c.out.run() }()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Configs, c.Info, c.Nodes, &c.pods, c.API, &c.results)
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, loop.Sparing), c.Configs, c.Info, c.Nodes, &c.pods, c.API, &c.results)
 	for _, t := range c.followers {
 		t.stop()
 	}

@@ -29,10 +29,6 @@ import (
 // period is only a safety net: everything that counts rings.
 const period = time.Minute
 
-// prompt is what is left off the pauses after steps that took long: zedmanager
-// waits for what becomes of its applications.
-const prompt = 150 * time.Millisecond
-
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does; what is to be removed and is not there is success.
 type Kube interface {
@@ -116,7 +112,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.looking.End()
 	defer c.working.End()
 	defer c.telling.End()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, prompt), c.Configs, c.Settings, c.Requests, c.Info,
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, loop.Prompt), c.Configs, c.Settings, c.Requests, c.Info,
 		c.Agent, c.Nodes, &c.pick, c.VMIs, c.Sets, c.API, c.Mounts, c.Off, &c.looking, &c.working, &c.telling)
 }
 

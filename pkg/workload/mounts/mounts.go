@@ -94,7 +94,7 @@ type Component struct {
 // Run steps until ctx is done and returns after the call under way has ended.
 func (c *Component) Run(ctx context.Context) {
 	defer c.calling.End()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Info, c.Nodes, &c.pods, c.Attachments, c.Volumes, c.Leases, c.Tables,
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, loop.Sparing), c.Info, c.Nodes, &c.pods, c.Attachments, c.Volumes, c.Leases, c.Tables,
 		c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Membership, c.Parts, c.Version, &c.calling)
 }
 

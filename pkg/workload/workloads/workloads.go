@@ -94,7 +94,7 @@ type outcome struct {
 func (c *Component) Run(ctx context.Context) {
 	defer c.looking.End()
 	defer c.working.End()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0), c.Request, c.Disabled, c.Info, c.Nodes, &c.pods, c.VMIs,
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, loop.Sparing), c.Request, c.Disabled, c.Info, c.Nodes, &c.pods, c.VMIs,
 		c.Sets, c.Machines, c.Tables, c.API, &c.looking, &c.working)
 }
 
