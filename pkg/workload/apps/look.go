@@ -145,8 +145,9 @@ type app struct {
 
 // apps sorts what the tables hold by application.
 func (f facts) apps() []app {
-	byDomain, byName := map[string][]types.Pod{}, map[string][]types.Pod{}
-	for _, p := range f.pods { // it may be in both, and the application's Owns decides
+	byDomain, byName := map[string][]*types.Pod{}, map[string][]*types.Pod{}
+	for i := range f.pods { // it may be in both, and the application's Owns decides
+		p := &f.pods[i]
 		if p.AppDomain != "" {
 			byDomain[appOf(p.AppDomain)] = append(byDomain[appOf(p.AppDomain)], p)
 		}
@@ -174,9 +175,10 @@ func (f facts) apps() []app {
 			kind, candidates = types.KindVMIReplicaSet, byDomain[id]
 		}
 		a.set = f.sets[types.AppSet{Kind: kind, Name: name}.Key()]
+		a.pods = make([]types.Pod, 0, len(candidates))
 		for _, p := range candidates {
-			if cfg.Owns(p) {
-				a.pods = append(a.pods, p)
+			if cfg.Owns(*p) {
+				a.pods = append(a.pods, *p)
 			}
 		}
 		for _, v := range vmis[id] {
