@@ -49,8 +49,12 @@ func TestADoubtIsToldInFewWords(t *testing.T) {
 	s := &listwatch.Status{Log: kubetest.Quiet(), Table: &table, Name: "t"}
 	s.Complete(false)
 	s.Doubts(strings.Repeat("x", 1<<20))
-	if row, _ := table.Get("t"); row.Complete || len(row.Why) > listwatch.WhyText || row.Why == "" {
-		t.Errorf("it says %d bytes, whole %v", len(row.Why), row.Complete)
+	if row, _ := table.Get("t"); row.Complete || !row.InDoubt || len(row.Why) > listwatch.WhyText || row.Why == "" {
+		t.Errorf("it says %d bytes, whole %v, in doubt %v", len(row.Why), row.Complete, row.InDoubt)
+	}
+	s.Doubts("")
+	if row, _ := table.Get("t"); !row.Complete || row.InDoubt {
+		t.Errorf("without doubt it is %+v", row)
 	}
 	s.End(false)
 }

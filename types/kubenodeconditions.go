@@ -137,6 +137,7 @@ type TableStatus struct {
 	Since    time.Time // when Complete last changed, wall clock
 	Why      string    // why it is incomplete, a sentence; "" while it is
 	Absent   bool      // the cluster has no such kind of object: the table is complete, and empty
+	InDoubt  bool      // it holds a complete list, of which Why doubts some rows
 }
 
 // WatchdogBeat is zedkube's own topic, under key "global": the watchdog

@@ -282,7 +282,7 @@ func (s *Status) set(next types.TableStatus) {
 		return
 	}
 	if next.Complete && s.doubt != "" {
-		next = types.TableStatus{Why: s.doubt}
+		next = types.TableStatus{Why: s.doubt, InDoubt: true}
 	}
 	last, ok := s.Table.Get(s.Name)
 	next.Since = last.Since

@@ -103,7 +103,7 @@ func (c *Component) Step(context.Context) error {
 	a := decide(c.look(leader.IsStatsLeader))
 	err := c.apply(a)
 	c.failed = err
-	if leader.IsStatsLeader {
+	if leader.IsStatsLeader && a.again == 0 { // while it waits for lists it looks at nothing else
 		now := time.Now()
 		took := now.Sub(began)
 		// Of two steps the shorter one tells the cost: the processor may have been someone else's.
@@ -134,6 +134,9 @@ func (c *Component) look(leads bool) facts {
 	// How well the tables are seen is read first, then what has rung: rows have
 	// changed before their table is called whole, and can only be more true.
 	f.tables = maps.Clone(c.Tables.All())
+	if awaits(f) { // what changes meanwhile still rings afterwards
+		return f
+	}
 	f.changed = c.changedSections.take()
 	for section, behind := range f.mem.behind {
 		f.changed[section] = f.changed[section] || behind

@@ -6,8 +6,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// patience is how long a node that has just become the leader waits for all of
-// its sources before it reports without some of them.
+// patience is how long a node that has just become the leader waits for lists that
+// fail before it reports without them.
 const patience = 2 * time.Second
 
 // facts is everything decide may look at.
@@ -76,14 +76,13 @@ func decide(f facts) action {
 	views := sources(f)
 	a := action{mem: renewed(f, views)}
 	a.health = types.KubeReportHealth{Reports: true, Sections: sections(f, views, a.mem)}
-	waits := !whole(views) && !f.mem.reported && f.led < patience
 	switch {
+	case awaits(f):
+		unreported(a.health.Sections, f.since, "the report waits for its lists")
+		a.again = patience - f.led
 	case !a.mem.nodes.known:
 		// An old report, or none, is better than one that calls an unseen cluster empty.
 		unreported(a.health.Sections, f.since, "the report waits for the list of nodes")
-	case waits:
-		unreported(a.health.Sections, f.since, "the report waits for its other lists")
-		a.again = patience - f.led
 	default:
 		a.mem.reported = true
 		a.publish = &types.KubeClusterInfo{
@@ -98,35 +97,37 @@ func decide(f facts) action {
 }
 
 // renewed brings up to date every section that has changed and whose source is
-// whole, and keeps the last good part of the others.
+// whole, and keeps the last good part of the others. One that has none yet is made of
+// rows in doubt too: without them it would say that there are none.
 func renewed(f facts, views map[string]view) memory {
 	m := f.mem
 	m.appPods = appPods(m.appPods, f.appPods, f.gone)
 	m.behind = map[string]bool{}
-	news := func(section string) bool {
-		m.behind[section] = f.changed[section] && !views[section].whole()
-		return f.changed[section] && views[section].whole()
+	news := func(section string, known bool) bool {
+		v := views[section]
+		m.behind[section] = f.changed[section] && !v.whole()
+		return f.changed[section] && (v.whole() || !known && !v.unlisted)
 	}
-	if news(types.SectionNodes) {
+	if news(types.SectionNodes, m.nodes.known) {
 		m.nodes = m.nodes.renew(nodes(f), deepEqual, maxMessage, f.now, "Conditions", bare)
 	}
-	if news(types.SectionAppPods) {
+	if news(types.SectionAppPods, m.pods.known) {
 		m.pods = m.pods.renew(m.appPods, equal, maxLarge, f.now, "", nil)
 	}
-	if news(types.SectionAppVMIs) {
+	if news(types.SectionAppVMIs, m.vmis.known) {
 		m.vmis = m.vmis.renew(vmis(f.vmis), equal, maxLarge, f.now, "", nil)
 	}
-	if news(types.SectionStorage) {
+	if news(types.SectionStorage, m.volumes.known) {
 		m.volumes = m.volumes.renew(volumes(f), deepEqual, maxLarge, f.now, "", nil)
 	}
 	// Nodes go before namespaces, which no agent of EVE reads.
 	room := maxMessage - m.nodes.size
-	if news(types.SectionNamespaces) {
+	if news(types.SectionNamespaces, m.namespaces.known) {
 		m.namespaces = m.namespaces.renew(namespaces(f.counts), equal, room, f.now, "", nil)
 	} else if m.namespaces.limit != room {
 		m.namespaces = m.namespaces.refit(room)
 	}
-	if news(types.SectionStorageHealth) {
+	if news(types.SectionStorageHealth, m.health.known) {
 		m.health = m.health.renew(f, views[types.SectionStorageHealth].absent)
 	}
 	return m

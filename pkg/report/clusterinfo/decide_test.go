@@ -93,7 +93,10 @@ func TestOnlyAReporterThatSeesTheClusterReports(t *testing.T) {
 		},
 		"a leader that has seen no nodes yet leaves the report": {f: leading(broken(types.TableNodes))},
 		"an empty cluster is reported as empty":                 {f: leading(), publishes: true},
-		"a new leader waits a moment for all of its sources":    {f: leading(broken(types.TableClaims), led(time.Second)), again: time.Second},
+		"nor where one that is listed is in doubt": {
+			f: leading(led(0), func(f *facts) { f.tables[types.TableClaims] = types.TableStatus{Since: then, InDoubt: true} }), publishes: true,
+		},
+		"a new leader waits a moment for all of its sources": {f: leading(broken(types.TableClaims), led(time.Second)), again: time.Second},
 		"and no longer":                                           {f: leading(broken(types.TableClaims), led(2*time.Second)), publishes: true},
 		"nor where all are there at once":                         {f: leading(led(0)), publishes: true},
 		"nor where it has reported":                               {f: leading(broken(types.TableClaims), led(time.Second), func(f *facts) { f.mem.reported = true }), publishes: true},

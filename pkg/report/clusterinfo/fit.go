@@ -21,7 +21,7 @@ const (
 // list is one list of the report: what there is, and what of it fits. The first
 // entries by name stay, so that the same ones are reported every time.
 type list[T any] struct {
-	known   bool // seen whole since this node leads
+	known   bool // seen whole, or in doubt, since this node leads
 	updated time.Time
 	all     []T
 	sent    []T

@@ -3,7 +3,9 @@ package clusterinfo
 import (
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -201,4 +203,92 @@ func TestAStateIsToldWhileGuestsWrite(t *testing.T) {
 			s.Errorf("a pod that came was told %d times within a second", n)
 		}
 	})
+}
+
+// A new leader reports with the last of its lists: not one look later, and not
+// before what has not come yet would be missing.
+func TestTheFirstReportComesWithTheLastList(t *testing.T) {
+	tell(t, func(s *story) {}, func(s *story) {
+		s.pod("a")
+		began := time.Now()
+		_ = s.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: true})
+		names := slices.Sorted(maps.Keys(all()))
+		for i, name := range names {
+			s.expect(-1, "before "+name+" is listed")
+			s.sees(name, false)
+			time.Sleep(10 * time.Millisecond)
+			s.expect(-1, "while "+name+" is not listed")
+			if i == len(names)/2 {
+				_ = s.nodes.Publish("n1", types.Node{Name: "n1", Ready: types.ConditionTrue})
+			}
+			s.sees(name, true)
+		}
+		s.expect(1, "everything is listed")
+		if passed := time.Since(began); passed > time.Duration(len(names))*10*time.Millisecond {
+			t.Errorf("the report came after %s", passed)
+		}
+		r, _ := s.report.Get(types.Global)
+		if len(r.Nodes) != 1 {
+			t.Errorf("it names %d nodes", len(r.Nodes))
+		}
+	})
+}
+
+// Volumes of which Longhorn's objects contradict one another have no row: they are
+// unknown, not gone, and the others are as they are.
+func TestAVolumeInDoubtDelaysNoReportAndIsNotMissing(t *testing.T) {
+	tell(t, func(s *story) {
+		for i := range 10 {
+			v := fmt.Sprintf("pvc-%d", i)
+			_ = s.claims.Publish("disk-"+v, types.Claim{Name: "disk-" + v, Volume: v, Provisioner: provisioner, Phase: "Bound"})
+			if i > 0 {
+				_ = s.volumes.Publish(v, types.Volume{Name: v, State: "attached", Robustness: "healthy", Running: true})
+			}
+		}
+		leads(s)
+		_ = s.tables.Publish(types.TableLonghornVolumes, types.TableStatus{InDoubt: true, Since: time.Now(), Why: "volume pvc-0 is odd"})
+	}, func(s *story) {
+		states := func() (known int) {
+			s.expect(0, "at once")
+			r, _ := s.report.Get(types.Global)
+			if len(r.Storage.Volumes) != 10 {
+				t.Errorf("it names %d of 10 volumes", len(r.Storage.Volumes))
+			}
+			for _, v := range r.Storage.Volumes {
+				known += btoi(v.State == types.StorageVolumeStateAttached)
+			}
+			return known
+		}
+		if n := states(); n != 9 {
+			t.Errorf("%d of 9 volumes are known", n)
+		}
+		said := func() (storage types.ReportSection) {
+			for _, section := range s.told().Sections {
+				if section.Name == types.SectionStorage {
+					storage = section
+				}
+			}
+			return storage
+		}
+		if storage := said(); !storage.Known || storage.StaleSince.IsZero() || storage.Why != "volume pvc-0 is odd" {
+			t.Errorf("of volumes it says %+v", storage)
+		}
+		time.Sleep(time.Minute + time.Second)
+		_ = s.volumes.Publish("pvc-0", types.Volume{Name: "pvc-0", State: "attached", Robustness: "healthy", Running: true})
+		s.sees(types.TableLonghornVolumes, true)
+		time.Sleep(minPause)
+		if n := states(); n != 10 {
+			t.Errorf("%d of 10 volumes are known once none is odd", n)
+		}
+		if storage := said(); !storage.Known || !storage.StaleSince.IsZero() {
+			t.Errorf("of volumes it says %+v", storage)
+		}
+	})
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -226,9 +226,10 @@ func made() map[string][]string {
 
 // view is how well the tables of one section are seen.
 type view struct {
-	stale  time.Time // zero while all of them are whole
-	why    string
-	absent bool // the cluster lacks what it is about
+	stale    time.Time // zero while all of them are whole
+	why      string
+	absent   bool // the cluster lacks what it is about
+	unlisted bool // a list has not been received, or is too old
 }
 
 func (v view) whole() bool { return v.stale.IsZero() }
@@ -246,6 +247,7 @@ func sources(f facts) map[string]view {
 			if !t.Complete && (v.stale.IsZero() || t.Since.Before(v.stale)) {
 				v.stale, v.why = t.Since.UTC(), t.Why
 			}
+			v.unlisted = v.unlisted || !t.Complete && !t.InDoubt
 			// Claims are Kubernetes' own and always there.
 			v.absent = v.absent && (t.Complete && t.Absent || table == types.TableClaims || table == types.TableLonghornDaemons)
 		}
@@ -268,13 +270,17 @@ func steady(before, after map[string]types.TableStatus) {
 	}
 }
 
-func whole(views map[string]view) bool {
-	for _, v := range views {
-		if !v.whole() {
-			return false
+// awaits reports whether a first report would leave out what is about to be listed.
+func awaits(f facts) bool {
+	if f.mem.reported || f.led >= patience {
+		return false
+	}
+	for _, v := range sources(f) {
+		if v.unlisted {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // sections tells of each section of the report, and of those of other reports,
