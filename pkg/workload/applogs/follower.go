@@ -21,6 +21,9 @@ const (
 	// settled is how long the last known line may be missing before its log is
 	// taken for rotated: the kubelet knows of a new instance sooner than we do.
 	settled = 2 * time.Second
+	// lasting is how long a stream lasts of a kubelet that does not end it at once:
+	// one that does is asked less and less often, whatever it brings.
+	lasting = time.Minute
 	// quiet is how long a log may be silent before it is asked for again: a
 	// stream can be dead without anyone having said so.
 	quiet = 10 * time.Minute
@@ -100,7 +103,7 @@ func (t *follower) run(ctx context.Context) {
 // reports false when ctx is done.
 func (t *follower) settle(ctx context.Context, r reading, o outcome) bool {
 	t.sure, t.broken = false, o.err != nil
-	if o.news {
+	if o.over || o.news && !o.brief {
 		t.pause = minPause
 	}
 	t.tell(o.err)
@@ -114,11 +117,14 @@ func (t *follower) settle(ctx context.Context, r reading, o outcome) bool {
 	case o.err == nil && o.news && r.ended(): // to be sure that this was the end
 		return true
 	case o.err == nil && o.polled:
-		return t.awaitPoll(ctx, r)
+		return t.awaitPoll(ctx, r, minPoll+rand.N(maxPoll-minPoll))
 	}
 	wait := t.pause + rand.N(t.pause/4)
-	if o.err != nil || !o.news {
+	if o.err != nil || !o.news || o.brief {
 		t.pause = min(2*t.pause, maxPause)
+	}
+	if o.brief {
+		return t.awaitPoll(ctx, r, wait)
 	}
 	return t.await(ctx, wait)
 }
@@ -137,13 +143,13 @@ func (t *follower) await(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// awaitPoll waits until a log without a stream is to be read again: when it is
-// time, or when its instance is no longer what it was.
-func (t *follower) awaitPoll(ctx context.Context, r reading) bool {
+// awaitPoll waits for d until a log without a stream is to be read again, but not
+// when its instance is no longer what it was. Other news of its pod change nothing.
+func (t *follower) awaitPoll(ctx context.Context, r reading, d time.Duration) bool {
 	if t.want.gone {
 		return t.await(ctx, settled)
 	}
-	due := time.Now().Add(minPoll + rand.N(maxPoll-minPoll))
+	due := time.Now().Add(d)
 	for time.Now().Before(due) && !t.want.gone && !t.want.off && !r.overtaken(t.want) && t.want.container.Now.Finished.IsZero() {
 		if !t.await(ctx, time.Until(due)) {
 			return false
@@ -174,6 +180,7 @@ func (t *follower) watch(ctx context.Context, r reading) outcome {
 	go func() { done <- l.run(ctx, func() { cut(errQuiet) }) }()
 	turns := time.NewTicker(turn)
 	defer turns.Stop()
+	began := time.Now()
 	asked, brought := t.from(r), int64(0)
 	for {
 		select {
@@ -181,6 +188,7 @@ func (t *follower) watch(ctx context.Context, r reading) outcome {
 			t.written = l.written
 			cause := context.Cause(ctx)
 			o.cut = o.err != nil && errors.Is(cause, errTurn)
+			o.brief = o.brief && cause == nil && time.Since(began) < lasting
 			if errors.Is(cause, errQuiet) && l.unseen() {
 				t.yields = true // a read that ends tells whether the line is there
 			}

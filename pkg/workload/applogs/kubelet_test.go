@@ -26,6 +26,7 @@ type kubelet struct {
 	most    int            // streams that follow at the same time
 	refused int            // requests
 	keeps   int            // rotated files of a log, 0 if they are not served
+	brief   bool           // streams end where the log does
 }
 
 type containerLog struct {
@@ -285,7 +286,7 @@ func (s *stream) read(p []byte) (n int, err error) {
 		}
 		s.line, s.offset = s.line+1, 0
 	}
-	if n == 0 && (!s.follow || !s.log.ended.IsZero()) {
+	if n == 0 && (!s.follow || s.k.brief || !s.log.ended.IsZero()) {
 		return 0, io.EOF
 	}
 	return n, nil

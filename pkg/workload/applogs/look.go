@@ -18,6 +18,7 @@ type outcome struct {
 	restart bool  // lines were taken for known that are not
 	cut     bool  // it was cut short here
 	polled  bool  // the log goes on, and was not followed
+	brief   bool  // it was followed, and the other side ended that soon
 	taken   int64 // bytes that were new
 	err     error
 }
@@ -118,7 +119,9 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 	for {
 		p, err := in.next()
 		if err != nil {
-			return l.end(ctx, in, err)
+			o := l.end(ctx, in, err)
+			o.brief = l.follows.Load() && !l.ended()
+			return o
 		}
 		if o, stop := l.hand(ctx, p); stop {
 			return o

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/logjudge"
+	"github.com/zedkube/zedkube/types"
 )
 
 // crowd is a node with many containers, of which each writes a line a second.
@@ -137,6 +138,51 @@ func TestManySilentStreamsAreAskedForSeldom(t *testing.T) {
 		if all, _ := c.kubelet.opens(); all-first > 15*5*60 {
 			t.Errorf("%d requests a minute while nobody wrote", (all-first)/(5*60))
 		}
+		c.end()
+	})
+}
+
+// A kubelet that ends each stream is asked less and less often, also where every
+// stream brings a line and other pods of the node change all the time.
+func TestStreamsThatEndAreTakenUpAgainWithGrowingPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 40)
+		c.kubelet.brief = true
+		c.start()
+		minutes := func(n int) (requests int) {
+			before, _ := c.kubelet.opens()
+			for second := range 60 * n {
+				if second%10 == 0 {
+					c.wrote++
+					for _, name := range c.names {
+						c.kubelet.write(name, logjudge.Line(name, c.wrote, ""))
+					}
+				}
+				_ = c.pods.Publish("eve-kube-app/other", types.Pod{
+					Namespace: "eve-kube-app", Name: "other", NodeName: "n1", RestartCount: int32(second),
+				})
+				c.wait(time.Second)
+			}
+			all, _ := c.kubelet.opens()
+			return (all - before) / n
+		}
+		first := minutes(1)
+		later := minutes(10)
+		t.Logf("%d requests in the first minute, then %d a minute", first, later)
+		if later > 2*len(c.names) || first < 2*later {
+			t.Errorf("%d logs cost %d requests in the first minute, then %d a minute", len(c.names), first, later)
+		}
+		// One that lasts is no such stream: when it breaks, it is taken up again at once.
+		c.kubelet.do(func() { c.kubelet.brief = false })
+		c.wait(2 * maxPause)
+		c.write(2 * int(lasting/time.Second))
+		c.kubelet.cut(errCut)
+		c.slow = 0
+		c.write(5)
+		if c.slow > 3*time.Second {
+			t.Errorf("after a stream that lasted a line was %s late", c.slow)
+		}
+		c.verdict(t)
 		c.end()
 	})
 }
