@@ -17,13 +17,14 @@ import (
 // cost is what an agent takes: each minute, but for rss.
 type cost struct {
 	requests, leases float64
+	logs             float64 // requests for logs of pods
 	received         float64 // kB of the API server, as TCP carried them
 	cpu              float64 // seconds
 	rss              float64 // MB, the most that was seen
 }
 
 func (c cost) worse(d cost) cost {
-	return cost{max(c.requests, d.requests), max(c.leases, d.leases), max(c.received, d.received), max(c.cpu, d.cpu), max(c.rss, d.rss)}
+	return cost{max(c.requests, d.requests), max(c.leases, d.leases), max(c.logs, d.logs), max(c.received, d.received), max(c.cpu, d.cpu), max(c.rss, d.rss)}
 }
 
 // core is the CPU time as a share of one processor, in percent.
@@ -71,7 +72,7 @@ func (b *bench) watch(ctx context.Context, leader *player.Member, meanwhile func
 	for i, m := range members {
 		now, calls := look(i), w.calls[m.IP.String()]
 		took := cost{
-			requests: float64(len(calls)) / minutes, leases: float64(forLeases(calls)) / minutes,
+			requests: float64(len(calls)) / minutes, leases: float64(forLeases(calls)) / minutes, logs: float64(logRequests(calls)) / minutes,
 			received: (now.received - before[i].received) / minutes, cpu: (now.cpu - before[i].cpu) / minutes, rss: now.rss,
 		}
 		if m == leader {

@@ -56,24 +56,34 @@ them. Both drains have the same pods of the same node, in turn, in the same run;
 Clients of /status open a new connection each time, from the addresses of joining nodes. The disturbing load is
 a process of its own, on the same CPUs: the CPU that it takes is in the times too.
 
-A pod's phase is changed through the API; the time runs from that request until the file says so. Among the idle agents'
+Each container of the idle agents' applications writes a line every ten seconds; the nodes allow 512 inotify instances, so that
+all logs are followed. A pod's phase is changed through the API; the time runs from that request until the file says so. Among the idle agents'
 applications are virtual machines; of two followers the one that takes more counts. Containers that write are on a real
 kubelet with containerd, on the same CPUs. Each of their lines has a number and the time at which it was written, and it counts
 as there once the agent's output has grown beyond it. Each log is rotated once; what the kubelet has not served by then it may
 hold back until the container ends. Longhorn is simulated: the size of each volume that is written changes every five seconds. A
 message to zedagent is what a subscriber of the agent's socket receives; zedagent sends the whole report to the controller at each.
 
-| figure | EVE's zedkube | goal | measured |
-|---|---|---|---|
+The load is the average of the machine's last minute when the figure was taken, this program and the control plane included.
+
+| figure | EVE's zedkube | goal | measured | load |
+|---|---|---|---|---|
 `, time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 	for _, f := range b.figures {
-		fmt.Fprintf(&s, "| %s | %s | %s | %s |\n", f.name, f.baseline, f.goal, f.ours)
+		fmt.Fprintf(&s, "| %s | %s | %s | %s | %.1f |\n", f.name, f.baseline, f.goal, f.ours, f.load)
 	}
 	return s.String()
 }
 
-// write writes the document, and keeps the sections of the old one.
-func (b *bench) write(path string) error {
+const (
+	historyTitle = "History"
+	historyHead  = "One line for each release and figure, of `make bench`; the newest release comes last. A figure that " +
+		"has grown is a regression\nunless its load has, too.\n\n| figure | release | measured | load |\n|---|---|---|---|\n"
+)
+
+// write writes the document, keeps the sections of the old one, and adds the
+// figures to their history.
+func (b *bench) write(path, release string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -82,7 +92,57 @@ func (b *bench) write(path string) error {
 	if _, sections, found := strings.Cut(string(old), "\n## "); found {
 		text += "\n## " + sections
 	}
-	return os.WriteFile(path, []byte(text), 0o644)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return err
+	}
+	_, history, _ := strings.Cut(string(old), "\n## "+historyTitle+"\n")
+	history, _, _ = strings.Cut(history, "\n## ")
+	return putSection(path, historyTitle, historyHead+b.history(history, release))
+}
+
+// history is the lines of a former history with those of this run, in place of those
+// of the same release. The lines of a figure follow one another.
+func (b *bench) history(former, release string) string {
+	lines, order := map[string][]string{}, []string{}
+	put := func(figure, line string) {
+		if _, known := lines[figure]; !known {
+			order = append(order, figure)
+		}
+		lines[figure] = append(lines[figure], line)
+	}
+	for line := range strings.Lines(former) {
+		cells := strings.Split(line, " | ")
+		if len(cells) < 4 || strings.HasPrefix(line, "| figure |") || cells[1] == release {
+			continue
+		}
+		put(strings.TrimPrefix(cells[0], "| "), line)
+	}
+	subject := ""
+	for _, f := range b.figures {
+		// What is "the same" or "of it" is so of the figure before.
+		name := f.name
+		if dependent(name) {
+			name = subject + "; " + name
+		} else {
+			subject = name
+		}
+		put(name, fmt.Sprintf("| %s | %s | %s | %.1f |\n", name, release, f.ours, f.load))
+	}
+	var s strings.Builder
+	for _, figure := range order {
+		s.WriteString(strings.Join(lines[figure], ""))
+	}
+	return s.String()
+}
+
+// dependent reports whether a figure's name says something only after the one before.
+func dependent(name string) bool {
+	for _, begin := range []string{"the same", "of it", "of them", "CPU and RSS", "API requests of it"} {
+		if strings.HasPrefix(name, begin) {
+			return true
+		}
+	}
+	return false
 }
 
 // putSection puts a section into the document, in place of the one of that title.

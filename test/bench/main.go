@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -25,9 +26,10 @@ func main() {
 	program := flag.String("program", "bin/zedkube", "the zedkube program")
 	out := flag.String("out", "docs/performance.md", "where the figures go")
 	rounds := flag.Int("rounds", 3, "how often each drain is measured")
-	only := flag.String("only", "", "pubsub (without a cluster), config, token, idle, change, conditions, apps, failover, status, drains, writing, markers or logs: measure that alone and print it; scale: and put it into the document")
+	only := flag.String("only", "", "pubsub (without a cluster), config, token, idle, change, conditions, apps, steady, restarts, failover, volumes, status, drains, writing, markers or logs: measure that alone and print it; scale: and put it into the document")
 	idling := flag.Duration("idle", time.Minute, "how long the idle agents are watched")
 	role := flag.String("role", "", "what this process plays for another bench")
+	release := flag.String("release", cmp.Or(os.Getenv("VERSION"), "devel"), "what the figures are of, in their history")
 	root := flag.String("root", "", "where it plays it: a directory, or the address of a server")
 	flag.Parse()
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
@@ -47,7 +49,7 @@ func main() {
 	case *only != "":
 		err = b.alone(ctx, *program, *only)
 	default:
-		err = b.run(ctx, *program, *out)
+		err = b.run(ctx, *program, *out, *release)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -58,22 +60,22 @@ func main() {
 
 // run measures everything, in an order in which each leaves the cluster as the
 // next one needs it.
-func (b *bench) run(ctx context.Context, program, out string) error {
+func (b *bench) run(ctx context.Context, program, out, release string) error {
 	// First, while the machine and this process have nothing else to do.
 	if err := b.pubsub(ctx); err != nil {
 		return err
 	}
-	if err := b.onCluster(ctx, program, appsFor, b.warmUp, b.restarts, b.configToStatus, b.tokens, b.failover, b.status, b.drains); err != nil {
+	if err := b.onCluster(ctx, program, appsFor, b.warmUp, b.restarts, b.configToStatus, b.tokens, b.failover, b.status, b.drains, b.volumes); err != nil {
 		return err
 	}
 	if err := b.onCluster(ctx, program, mixedApps, b.warmUp, b.idleFew, b.conditions, b.changeFew, b.phasesFew,
-		b.grow, b.phasesMany, b.changeMany, b.idleMany, b.writing, b.markers); err != nil {
+		b.grow, b.phasesMany, b.steadyMany, b.changeMany, b.idleMany, b.writing, b.markers); err != nil {
 		return err
 	}
 	if err := b.logs(ctx, program); err != nil {
 		return err
 	}
-	return b.write(out)
+	return b.write(out, release)
 }
 
 // alone takes one measure on a control plane and prints it.
@@ -85,13 +87,15 @@ func (b *bench) alone(ctx context.Context, program, name string) error {
 		of, apps = measures{b.idleFew, b.grow, b.idleMany}, mixedApps
 	case "change":
 		of, apps = measures{b.changeFew, b.grow, b.changeMany}, mixedApps
+	case "steady":
+		of, apps = measures{b.grow, b.logged, b.steadyMany}, mixedApps
 	case "conditions":
 		of, apps = measures{b.conditions}, mixedApps
 	case "apps":
 		of, apps = measures{b.phasesFew, b.grow, b.phasesMany}, mixedApps
 	default:
 		one, known := map[string]func(context.Context) error{
-			"config": b.configToStatus, "token": b.tokens, "failover": b.failover, "status": b.status, "drains": b.drains,
+			"config": b.configToStatus, "token": b.tokens, "restarts": b.restarts, "failover": b.failover, "volumes": b.volumes, "status": b.status, "drains": b.drains,
 			"writing": b.writing, "markers": b.markers,
 		}[name]
 		if !known {
@@ -127,8 +131,11 @@ func (b *bench) on(ctx context.Context, program string, o devcluster.Options, ap
 	if err != nil {
 		return errors.Join(err, cluster.Stop())
 	}
-	b.fleet, b.cluster, b.apps = fleet, cluster, apps
-	if err := fleet.Configure(player.ShortWindow()); err != nil {
+	b.fleet, b.cluster, b.apps, b.logPorts = fleet, cluster, apps, nil
+	var over context.CancelFunc
+	b.measuring, over = context.WithCancel(ctx)
+	defer over()
+	if err := errors.Join(fleet.Configure(player.ShortWindow()), b.allowStreams()); err != nil {
 		return errors.Join(err, fleet.Close(), cluster.Stop())
 	}
 	for _, measure := range measures {

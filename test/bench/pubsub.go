@@ -180,9 +180,11 @@ func (b *bench) throughput(ctx context.Context, size, keys int) (published, hand
 	return published, float64(len(seen)) / time.Since(began).Seconds(), err
 }
 
-// burst publishes many new keys at once.
+// burstKeys is how many keys are published at once.
+const burstKeys = 10000
+
+// burst publishes many new keys at once, each of which counts once it is handled.
 func (b *bench) burst(ctx context.Context) error {
-	const keys = 10000
 	s, err := setUp(ctx, "count", 716, 0)
 	if err != nil {
 		return err
@@ -190,20 +192,24 @@ func (b *bench) burst(ctx context.Context) error {
 	defer s.close()
 	before := residentMB(os.Getpid())
 	began := time.Now()
-	for i := range keys {
+	for i := range burstKeys {
 		r := row(716)
-		r.Last = i == keys-1
+		r.Last = i == burstKeys-1
 		if err := s.pub.Publish(rowKey(i), r); err != nil {
 			return err
 		}
 	}
 	took := time.Since(began)
-	if _, err := s.end(); err != nil {
+	handled, err := s.end()
+	if err != nil {
 		return err
 	}
-	delivered := time.Since(began)
-	b.add("burst of 10,000 distinct keys of 716 B", "11.9k/s, last after 3.0 s, publisher 68 MB", "≥ 12k/s, last after ≤ 1 s, ≤ 45 MB",
-		"%.1fk/s, last after %s, publisher %.0f MB (%.0f before)", keys/took.Seconds()/1000, short(delivered), residentMB(os.Getpid()), before)
+	all := time.Since(began)
+	if len(handled) != burstKeys {
+		return fmt.Errorf("%d of %d keys were handled", len(handled), burstKeys)
+	}
+	b.add("burst of 10,000 distinct keys of 716 B, all handled", "11.9k/s, after 5.0 s, publisher 68 MB", "≥ 12k/s, after ≤ 1 s, ≤ 45 MB",
+		"%.1fk/s, after %s, publisher %.0f MB (%.0f before)", burstKeys/took.Seconds()/1000, short(all), residentMB(os.Getpid()), before)
 	return nil
 }
 
