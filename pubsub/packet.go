@@ -1,13 +1,13 @@
 package pubsub
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
 	"net"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/zedkube/zedkube/pkg/base/peer"
@@ -71,20 +71,20 @@ func restartedPacket(topic string, n int) []byte {
 // decodePacket reads a message about topic. Where only the value is unusable
 // the key is returned beside the error.
 func decodePacket(topic string, b []byte) (packet, error) {
-	fields := strings.Split(string(b), " ")
-	p := packet{verb: fields[0]}
+	fields := bytes.Split(b, []byte(" "))
+	p := packet{verb: string(fields[0])}
 	least, most := fieldCount(p.verb)
 	if most == 0 {
 		return packet{}, errors.New("decode packet: unknown verb")
 	}
-	if len(fields) >= 2 && fields[1] != topic {
+	if len(fields) >= 2 && string(fields[1]) != topic {
 		return packet{}, errors.New("decode packet: it is for another topic")
 	}
 	if p.verb == verbUpdate || p.verb == verbDelete {
 		if len(fields) < 3 {
 			return packet{}, errors.New("decode packet: the key is missing")
 		}
-		key, err := base64.StdEncoding.DecodeString(fields[2])
+		key, err := base64.StdEncoding.AppendDecode(nil, fields[2])
 		if err != nil {
 			return packet{}, fmt.Errorf("decode key: %w", err)
 		}
@@ -99,7 +99,7 @@ func decodePacket(topic string, b []byte) (packet, error) {
 	case len(b) >= packetBuffer:
 		return p, fmt.Errorf("decode %s packet: it is %d bytes or longer", p.verb, packetBuffer)
 	case p.verb == verbUpdate:
-		value, err := base64.StdEncoding.DecodeString(fields[3])
+		value, err := base64.StdEncoding.AppendDecode(nil, fields[3])
 		if err != nil {
 			return p, fmt.Errorf("decode value: %w", err)
 		}

@@ -1,13 +1,13 @@
 package pubsub
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"math"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,12 +72,8 @@ func (t *subscribed[T]) keep(key string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if old, ok := t.Get(key); ok {
-		was, err1 := json.Marshal(old)
-		is, err2 := json.Marshal(v)
-		if err1 == nil && err2 == nil && bytes.Equal(was, is) {
-			return nil
-		}
+	if old, ok := t.Get(key); ok && reflect.DeepEqual(old, v) {
+		return nil
 	}
 	t.set(key, v)
 	return nil
