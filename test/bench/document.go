@@ -117,14 +117,17 @@ func (b *bench) history(former, release string) string {
 		}
 		put(strings.TrimPrefix(cells[0], "| "), line)
 	}
-	subject := ""
+	subject, last := "", ""
 	for _, f := range b.figures {
-		// What is "the same" or "of it" is so of the figure before.
 		name := f.name
-		if dependent(name) {
+		switch {
+		case strings.HasPrefix(name, "CPU and RSS"): // while the figure before was taken
+			name = last + "; " + name
+		case dependent(name):
 			name = subject + "; " + name
-		} else {
-			subject = name
+			last = name
+		default:
+			subject, last = name, name
 		}
 		put(name, fmt.Sprintf("| %s | %s | %s | %.1f |\n", name, release, f.ours, f.load))
 	}
@@ -135,9 +138,9 @@ func (b *bench) history(former, release string) string {
 	return s.String()
 }
 
-// dependent reports whether a figure's name says something only after the one before.
+// dependent reports whether a figure's name says something only after another one.
 func dependent(name string) bool {
-	for _, begin := range []string{"the same", "of it", "of them", "CPU and RSS", "API requests of it"} {
+	for _, begin := range []string{"the same", "of it", "of them", "API requests of it"} {
 		if strings.HasPrefix(name, begin) {
 			return true
 		}

@@ -9,7 +9,11 @@ import (
 
 func figures(measured string) *bench {
 	return &bench{figures: []figure{
-		{"way", "—", "≤ 1 s", measured, 2.5}, {"the same, slowly", "—", "—", "slow " + measured, 3}, {"other", "—", "—", "x", 1},
+		{"way", "—", "≤ 1 s", measured, 2.5},
+		{"CPU and RSS", "—", "—", "1 %", 2.5},
+		{"the same, slowly", "—", "—", "slow " + measured, 3},
+		{"CPU and RSS", "—", "—", "2 %", 3},
+		{"other", "—", "—", "x", 1},
 	}}
 }
 
@@ -43,7 +47,9 @@ func TestTheDocumentKeepsOneLineForEachReleaseAndFigure(t *testing.T) {
 	for of, want := range map[string]string{
 		"way":                   "| way | v1 | 1 s | 2.5 |\n| way | v2 | 3 s | 2.5 |",
 		"way; the same, slowly": "| way; the same, slowly | v1 | slow 1 s | 3.0 |\n| way; the same, slowly | v2 | slow 3 s | 3.0 |",
-		"other":                 "| other | v1 | x | 1.0 |\n| other | v2 | x | 1.0 |",
+		"way; the same, slowly; CPU and RSS": "| way; the same, slowly; CPU and RSS | v1 | 2 % | 3.0 |\n" +
+			"| way; the same, slowly; CPU and RSS | v2 | 2 % | 3.0 |",
+		"other": "| other | v1 | x | 1.0 |\n| other | v2 | x | 1.0 |",
 	} {
 		if got := strings.Join(lines(t, path, of), "\n"); got != want {
 			t.Errorf("of %s it says\n%s\nwant\n%s", of, got, want)
