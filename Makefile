@@ -113,6 +113,7 @@ endif
 release: bin/tools/goreleaser ## archives, checksums and bills of materials in bin/release; signed with GPG_KEY or COSIGN_KEY, if given
 	$(ALIKE) go test -count=1 -tags $(TAGS),release -run Release ./test/packaging
 	@$(MAKE) --no-print-directory packed
+	$(ALIKE) go test -count=1 -tags $(TAGS),release -run Packed ./test/packaging
 
 clean: ## remove what was built here; Go's cache and the control plane's stay
 	rm -rf bin

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -216,5 +217,35 @@ func TestAReleaseThatIsSignedCanBeVerified(t *testing.T) {
 				t.Errorf("%s was changed, and is verified by %s: %s", name, kind, out)
 			}
 		}
+	}
+}
+
+// TestWhatIsPackedStarts unpacks what `make release` has packed just now, and
+// starts it as docs/eve-image.md says.
+func TestWhatIsPackedStarts(t *testing.T) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		archives, err := filepath.Glob("../../bin/release/zedkube-*-linux-" + arch + ".tar.gz")
+		if err != nil || len(archives) != 1 {
+			t.Fatalf("there are the archives %q, %v", archives, err)
+		}
+		dir := t.TempDir()
+		if out, err := exec.Command("tar", "-xzf", archives[0], "-C", dir, "--strip-components=1").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		program := filepath.Join(dir, "zedkube")
+		if arch != runtime.GOARCH {
+			if qemu, err := exec.LookPath("qemu-aarch64"); err != nil {
+				t.Logf("%s is not run: %v", arch, err)
+			} else if out, err := exec.Command(qemu, program, "version").CombinedOutput(); err != nil || len(out) == 0 {
+				t.Errorf("%s: %v: %s", arch, err, out)
+			}
+			continue
+		}
+		unit, err := os.ReadFile(filepath.Join(dir, "zedkube.service"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run("by its unit", func(t *testing.T) { unitServes(t, program, string(unit)) })
+		t.Run("by its script", func(t *testing.T) { underPillar(t, program, filepath.Join(dir, "zedkube-start.sh")) })
 	}
 }
