@@ -154,8 +154,12 @@ func (r *runner) serves(ctx context.Context, root string) (err error) {
 		}
 	}
 	out, err := r.command(ctx, "status", "-o", "jsonpath={.Agent.PID} {.Agent.Runs}").CombinedOutput()
-	if want := fmt.Sprintf("%d true", agent.Process.Pid); err != nil || strings.TrimSpace(string(out)) != want {
-		err = fmt.Errorf("its status is %q, want %q: %v", out, want, err)
+	want := fmt.Sprintf("%d true", agent.Process.Pid)
+	if err == nil && strings.TrimSpace(string(out)) != want {
+		err = errors.New("that is another agent's")
+	}
+	if err != nil {
+		err = fmt.Errorf("its status is %q, want %q: %w", out, want, err)
 	}
 	if stop := agent.Process.Signal(syscall.SIGTERM); stop != nil {
 		err = errors.Join(err, stop)
