@@ -24,17 +24,23 @@ func TestTheProgramForArm64PassesTheStory(t *testing.T) {
 		}
 		t.Skip("qemu-user is not installed")
 	}
-	dir, err := os.MkdirTemp("", "arm64-") // sockets want a short path
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(dir, "zedkube")
+	program := filepath.Join(t.TempDir(), "zedkube")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-tags", "kustomize_disable_go_plugin_support", "-ldflags", "-s -w", "-o", program, "./cmd/zedkube")
 	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0", "GOARCH=arm64")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := run(t.Context(), options{program: []string{emulator, program}, dir: dir, patience: emulatedStepTimeout}); err != nil {
+	play(t, []string{emulator, program})
+}
+
+// play plays the story with a program.
+func play(t *testing.T, program []string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "demo-") // sockets want a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), options{program: program, dir: dir, patience: emulatedStepTimeout}); err != nil {
 		t.Fatalf("%v (what the agents wrote and logged is in %s)", err, dir)
 	}
 	if err := os.RemoveAll(dir); err != nil {
