@@ -152,16 +152,21 @@ func (f facts) tell(a *action) {
 // here, else one that runs, else the newest. The order is total, so every step
 // chooses the same one. What terminates leaves; its replacement speaks.
 func (a app) representativePod(self string) (types.Pod, bool) {
-	pods := slices.DeleteFunc(slices.Clone(a.pods), types.Pod.Terminating)
-	if len(pods) == 0 {
+	var best *types.Pod
+	for i := range a.pods {
+		p := &a.pods[i]
+		if !p.Terminating() && (best == nil ||
+			cmp.Or(cmp.Compare(weight(p, self), weight(best, self)), p.Created.Compare(best.Created), cmp.Compare(p.Name, best.Name)) > 0) {
+			best = p
+		}
+	}
+	if best == nil {
 		return types.Pod{}, false
 	}
-	return slices.MaxFunc(pods, func(p, q types.Pod) int {
-		return cmp.Or(cmp.Compare(weight(p, self), weight(q, self)), p.Created.Compare(q.Created), cmp.Compare(p.Name, q.Name))
-	}), true
+	return *best, true
 }
 
-func weight(p types.Pod, self string) int {
+func weight(p *types.Pod, self string) int {
 	switch {
 	case p.Phase != types.PodRunning:
 		return 0
