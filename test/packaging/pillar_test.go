@@ -178,6 +178,7 @@ func (p *pillarDevice) age(by time.Duration) {
 // TestAnAgentUnderPillar is what happens to zedkube on a device, in the order of
 // its time (docs/eve-image.md, "The start script").
 func TestAnAgentUnderPillar(t *testing.T) {
+	t.Parallel()
 	underPillar(t, agent.Build(t), script)
 }
 
@@ -219,6 +220,7 @@ func underPillar(t *testing.T, program, script string) {
 }
 
 func TestAnAgentThatIsRefusedUnderPillarTakesOverWhenTheOtherOneEnds(t *testing.T) {
+	t.Parallel()
 	p := newPillar(t, agent.Build(t), script)
 	p.boot("beside")
 	other := p.serves("")

@@ -170,6 +170,7 @@ func logged(unit string) string {
 
 // TestTheUnitUnderSystemd starts the program by its unit, crashes it and stops it.
 func TestTheUnitUnderSystemd(t *testing.T) {
+	t.Parallel()
 	unit, err := os.ReadFile(systemd)
 	if err != nil {
 		t.Fatal(err)
@@ -236,6 +237,7 @@ var probes = []struct {
 }
 
 func TestTheUnitAllowsWhatZedkubeNeedsAndNoMore(t *testing.T) {
+	t.Parallel()
 	content, err := os.ReadFile(systemd)
 	if err != nil {
 		t.Fatal(err)
