@@ -1,0 +1,147 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// oneAtATime judges nodes between cordon and return: cordoned by us, or COMPLETE
+// without that. What a device has published may be heard late: of one that is
+// cordoned the Node says all.
+func oneAtATime(v *verdict, events []Event) {
+	cordoned, ended, alone := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	away := func(node string) bool { return cordoned[node] || ended[node] }
+	for _, e := range events {
+		was := away(e.Node)
+		switch e.Kind {
+		case Alone:
+			alone[e.Node] = e.On
+		case NodeIs:
+			cordoned[e.Node] = e.Object.Mark != ""
+			ended[e.Node] = ended[e.Node] && !cordoned[e.Node]
+		case Drain:
+			ended[e.Node] = e.Drain.Status == types.DrainComplete && !cordoned[e.Node]
+		case TookBack, Rebooted:
+			ended[e.Node] = false
+		}
+		if was || !away(e.Node) {
+			continue
+		}
+		v.checked++
+		var others []string
+		allAlone := alone[e.Node]
+		for node := range cordoned {
+			if node != e.Node && away(node) {
+				others = append(others, node)
+				allAlone = allAlone && alone[node]
+			}
+		}
+		if slices.Sort(others); len(others) > 0 && !allAlone {
+			v.wrong(e.At, e.Node, "it goes while %v has not returned", others)
+		}
+	}
+}
+
+func locked(v *verdict, events []Event) {
+	for _, e := range events {
+		if e.Kind != LockIs {
+			continue
+		}
+		v.checked++
+		if e.Look.Holder != e.Node {
+			v.wrong(e.At, e.Node, "cordoned while %s holds the lock", cmp.Or(e.Look.Holder, "nobody"))
+		}
+	}
+}
+
+// cordons judges what was done to cordons of others, and what of ours is left.
+func cordons(v *verdict, events []Event) {
+	foreign, was := map[string]bool{}, map[string]string{}
+	for _, e := range events {
+		switch e.Kind {
+		case Foreign:
+			foreign[e.Node] = e.On
+		case NodeIs:
+			switch {
+			case !foreign[e.Node] || e.Object.Gone:
+			case !e.Object.Unschedulable:
+				v.wrong(e.At, e.Node, "somebody else's cordon is gone")
+				foreign[e.Node] = false
+			case e.Object.Mark != "" && was[e.Node] == "":
+				v.wrong(e.At, e.Node, "somebody else's cordon was taken over: %s", e.Object.Mark)
+			}
+			if foreign[e.Node] {
+				v.checked++
+			}
+			was[e.Node] = e.Object.Mark
+		case Settled:
+			v.checked++
+			for _, node := range e.Look.Left {
+				if !foreign[node] {
+					v.wrong(e.At, node, "at the end it is cordoned")
+				}
+			}
+			if e.Look.Holder != "" {
+				v.wrong(e.At, e.Look.Holder, "at the end it holds the drain lock")
+			}
+		}
+	}
+}
+
+// reign is the time in which a node said that it reports for the cluster.
+type reign struct {
+	node     string
+	from, to time.Duration
+}
+
+// oneReporter judges reigns: by the times that the agents wrote, for they are
+// heard late and in any order, where their clocks are right.
+func oneReporter(v *verdict, events []Event) {
+	var all []reign
+	open, last, slack := map[string]int{}, map[string]Event{}, time.Duration(0)
+	if !v.Clocks {
+		slack = v.Late
+	}
+	end := func(node string, at time.Duration) {
+		if i, is := open[node]; is {
+			all[i].to = at
+			delete(open, node)
+		}
+	}
+	for _, e := range events {
+		switch e.Kind {
+		case AgentDown, AgentBad, Rebooted: // what it said last stays on its disk
+			end(e.Node, e.At)
+		case Leader:
+			was, at := last[e.Node], e.At
+			if v.Clocks {
+				at = min(at, e.Since)
+			}
+			last[e.Node] = e
+			if was.On && e.On && was.Since == e.Since {
+				continue // of before a restart
+			}
+			end(e.Node, at)
+			if e.On {
+				v.checked++
+				open[e.Node] = len(all)
+				all = append(all, reign{e.Node, at, -1})
+			}
+		}
+	}
+	for i := range all {
+		if all[i].to < 0 {
+			all[i].to = events[len(events)-1].At
+		}
+	}
+	for i, a := range all {
+		for _, b := range all[:i] {
+			if a.node != b.node && a.from+slack < b.to && b.from+slack < a.to {
+				v.wrong(max(a.from, b.from), a.node, "reports until %.3f s, and %s until %.3f s", a.to.Seconds(), b.node, b.to.Seconds())
+			}
+		}
+	}
+}

@@ -1,0 +1,125 @@
+//go:build linux
+
+// Command soak runs scenes in which agents are killed, cut off and lied to, for
+// hours, and judges what they did by the rules of test/history. What it ran and
+// found it writes to docs/reliability.md. A finding names the command that
+// repeats it, as far as chance goes.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// document is where a whole soak writes its report.
+const document = "docs/reliability.md"
+
+// options are what was asked for.
+type options struct {
+	program string
+	scenes  []string // none: all
+	seed    uint64   // 0: another for every run
+	long    time.Duration
+	short   bool
+	out     string
+}
+
+func main() {
+	var o options
+	var only string
+	flag.StringVar(&o.program, "program", "bin/tested/zedkube", "the zedkube program")
+	flag.StringVar(&only, "scene", "", "only these scenes, with commas: "+strings.Join(names(), ", "))
+	flag.Uint64Var(&o.seed, "seed", 0, "one run with this seed; 0 is another for every run")
+	flag.DurationVar(&o.long, "for", 0, "how long; 0 is one run of every scene")
+	flag.BoolVar(&o.short, "short", false, "short runs, as in make test")
+	flag.StringVar(&o.out, "out", "", "where the report goes; by default "+document+" of all scenes, else nowhere")
+	flag.Parse()
+	if only != "" {
+		o.scenes = strings.Split(only, ",")
+	} else if o.out == "" {
+		o.out = document
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := soak(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func names() (all []string) {
+	for _, s := range scenes() {
+		all = append(all, s.Name)
+	}
+	return all
+}
+
+// soak runs the scenes in turn until the time is over, and writes the report.
+func soak(ctx context.Context, o options) error {
+	for _, name := range o.scenes {
+		if !slices.Contains(names(), name) {
+			return fmt.Errorf("there is no scene %q; there are %s", name, strings.Join(names(), ", "))
+		}
+	}
+	all := scenes()
+	if len(o.scenes) > 0 {
+		all = slices.DeleteFunc(all, func(s Scene) bool { return !slices.Contains(o.scenes, s.Name) })
+	}
+	report := newReport(time.Now())
+	for round := 0; ctx.Err() == nil; round++ {
+		for _, s := range all {
+			if ctx.Err() != nil || round > 0 && time.Since(report.began) >= o.long {
+				break
+			}
+			report.add(s, func() (Counts, time.Duration, uint64, error) { return once(ctx, s, o) })
+		}
+		if o.seed != 0 || time.Since(report.began) >= o.long {
+			break
+		}
+	}
+	text := report.text(time.Now())
+	if o.out == "" {
+		fmt.Print("\n", text)
+	} else if err := os.WriteFile(o.out, []byte(text), 0o644); err != nil {
+		return err
+	}
+	if n := report.findings(); n > 0 {
+		return fmt.Errorf("%d findings", n)
+	}
+	return context.Cause(ctx)
+}
+
+// once is one run of a scene. The error says why it cannot run here.
+func once(ctx context.Context, s Scene, o options) (Counts, time.Duration, uint64, error) {
+	if s.Needs != nil {
+		if err := s.Needs(); err != nil {
+			return Counts{}, 0, 0, err
+		}
+	}
+	seed := o.seed
+	for seed == 0 {
+		seed = uint64(rand.Uint32()) // short enough to be typed
+	}
+	// Sockets want a short path.
+	dir, err := os.MkdirTemp("", "soak-")
+	if err != nil {
+		return Counts{}, 0, 0, err
+	}
+	fmt.Printf("%s: scene %s, seed %d\n", time.Now().Format(time.TimeOnly), s.Name, seed)
+	r := &Run{Seed: seed, Dir: dir, Program: o.program, Log: os.Stdout, Short: o.short}
+	counts, took := r.play(ctx, s)
+	if len(counts.Found) == 0 {
+		return counts, took, seed, os.RemoveAll(dir)
+	}
+	fmt.Printf("%s; repeat it: make soak SCENE=%s SEED=%d\n", dir, s.Name, seed)
+	return counts, took, seed, nil
+}
