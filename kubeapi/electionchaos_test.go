@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/kubeapi/leases"
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 // truth fails the test as soon as somebody says that it leads whose name is not
@@ -65,7 +66,7 @@ func befall(t *testing.T, rng *rand.Rand, tr *truth, n *contender) {
 }
 
 func TestThereAreNeverTwoLeadersAndOneWhenAllIsWell(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range seeds.Each(t, 8) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			tr := &truth{t: t, s: newLeaseServer()}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 // crashRoot names the environment variable that turns the test binary into
@@ -87,6 +89,7 @@ func killOften(t *testing.T, rounds int) {
 	for round := range rounds {
 		after := time.Duration(rand.Int64N(int64(25 * time.Millisecond)))
 		last = killed(t, root, 1+after, last)
+		seeds.Count(t, "kills", 1)
 		for what, count := range map[string]func() (int64, error){
 			"the persistent file": func() (int64, error) {
 				v, err := decodeFile[Sample](kept)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/test/rig"
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 // loss is how a node is lost, and comes back.
@@ -94,6 +95,7 @@ func (s *stage) killPoints(t *testing.T, l loss, points int) {
 	t.Logf("it is fenced %s after that", rig.Since(at))
 	l.back(s, t, lost)
 	s.kills(t, points-points/2, 0, 1, 2).Wait()
+	seeds.Count(t, "kills", points)
 	stop()
 	s.allRest(t)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zedkube/zedkube/test/player"
 	"github.com/zedkube/zedkube/test/rig"
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -86,6 +87,7 @@ func (s *stage) killedAreFollowed(t *testing.T, times int) {
 			t.Fatal(err)
 		}
 		s.follows(t, m, next)
+		seeds.Count(t, "kills", 1)
 	}
 }
 

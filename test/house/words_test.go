@@ -36,7 +36,6 @@ var words = []struct{ pattern, instead string }{
 	{`spells?`, "streak"},
 	{`speakers?`, "representative"},
 	{`ghosts?`, "stale master"},
-	{`scenes?`, "snapshot"},
 	{`untold|unsaid|unheard`, "not published, not received"},
 	{`(certificate|token|lease|authority|kubeconfig) (ends|ended|has ended)`, "expires"},
 	{`(has|have) (been )?whole`, "complete, healthy"},

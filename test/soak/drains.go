@@ -39,18 +39,22 @@ func drains(ctx context.Context, r *Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	kills := 150
-	if r.Short {
-		kills = 50
-	}
-	return (&rampage{Stage: s, limit: kills}).run(ctx)
+	return (&rampage{Stage: s, began: time.Now()}).run(ctx)
 }
 
 // rampage is what the devices go through.
 type rampage struct {
 	*Stage
-	limit   int        // of kills
+	began   time.Time
 	foreign sync.Mutex // held while one node has someone else's cordon
+}
+
+// goesOn says whether there were not enough kills yet.
+func (r *rampage) goesOn() bool {
+	if r.Short {
+		return r.kills() < 50 || time.Since(r.began) < 2*time.Minute
+	}
+	return r.kills() < 200
 }
 
 // run ends when enough were killed, or at the first drain that never ends.
@@ -124,7 +128,7 @@ func (v *victim) live(ctx context.Context) error {
 		{"failure", v.fails},
 		{"foreign cordon", v.isCordonedBySomebody},
 	}
-	for v.kills() < v.limit {
+	for v.goesOn() {
 		if err := v.idle(ctx); err != nil {
 			return err
 		}
@@ -155,7 +159,7 @@ func (v *victim) haunted(ctx context.Context, play func(context.Context) error) 
 func (v *victim) killOften(ctx context.Context, rng *rand.Rand) error {
 	for range 1 + rng.IntN(6) {
 		point := v.moment(ctx, rng)
-		if ctx.Err() != nil || v.kills() >= v.limit {
+		if ctx.Err() != nil || !v.goesOn() {
 			return nil
 		}
 		if err := v.Kill(v.Member, point); err != nil {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -35,9 +36,9 @@ type options struct {
 func main() {
 	var o options
 	var only string
-	flag.StringVar(&o.program, "program", "bin/tested/zedkube", "the zedkube program")
+	flag.StringVar(&o.program, "program", "", "the zedkube program; by default it is built, with a flag that says how long an hour is")
 	flag.StringVar(&only, "scene", "", "only these scenes, with commas: "+strings.Join(names(), ", "))
-	flag.Uint64Var(&o.seed, "seed", 0, "one run with this seed; 0 is another for every run")
+	flag.Uint64Var(&o.seed, "seed", 0, "one run with this seed; 0 is another for every run, and with CI=true 1, 2 and so on")
 	flag.DurationVar(&o.long, "for", 0, "how long; 0 is one run of every scene")
 	flag.BoolVar(&o.short, "short", false, "short runs, as in make test")
 	flag.StringVar(&o.out, "out", "", "where the report goes; by default "+document+" of all scenes, else nowhere")
@@ -74,13 +75,23 @@ func soak(ctx context.Context, o options) error {
 	if len(o.scenes) > 0 {
 		all = slices.DeleteFunc(all, func(s Scene) bool { return !slices.Contains(o.scenes, s.Name) })
 	}
+	if o.program == "" {
+		var err error
+		if o.program, err = build(ctx, ".", "bin/soak"); err != nil {
+			return err
+		}
+	}
 	report := newReport(time.Now())
 	for round := 0; ctx.Err() == nil; round++ {
+		one := o
+		if o.seed == 0 && os.Getenv("CI") == "true" {
+			one.seed = uint64(round) + 1
+		}
 		for _, s := range all {
 			if ctx.Err() != nil || round > 0 && time.Since(report.began) >= o.long {
 				break
 			}
-			report.add(s, func() (Counts, time.Duration, uint64, error) { return once(ctx, s, o) })
+			report.add(s, func() (Counts, time.Duration, uint64, error) { return once(ctx, s, one, os.Stdout) })
 		}
 		if o.seed != 0 || time.Since(report.began) >= o.long {
 			break
@@ -99,7 +110,7 @@ func soak(ctx context.Context, o options) error {
 }
 
 // once is one run of a scene. The error says why it cannot run here.
-func once(ctx context.Context, s Scene, o options) (Counts, time.Duration, uint64, error) {
+func once(ctx context.Context, s Scene, o options, log io.Writer) (Counts, time.Duration, uint64, error) {
 	if s.Needs != nil {
 		if err := s.Needs(); err != nil {
 			return Counts{}, 0, 0, err
@@ -114,12 +125,12 @@ func once(ctx context.Context, s Scene, o options) (Counts, time.Duration, uint6
 	if err != nil {
 		return Counts{}, 0, 0, err
 	}
-	fmt.Printf("%s: scene %s, seed %d\n", time.Now().Format(time.TimeOnly), s.Name, seed)
-	r := &Run{Seed: seed, Dir: dir, Program: o.program, Log: os.Stdout, Short: o.short}
+	fmt.Fprintf(log, "%s: scene %s, seed %d\n", time.Now().Format(time.TimeOnly), s.Name, seed)
+	r := &Run{Seed: seed, Dir: dir, Program: o.program, Log: log, Short: o.short}
 	counts, took := r.play(ctx, s)
 	if len(counts.Found) == 0 {
 		return counts, took, seed, os.RemoveAll(dir)
 	}
-	fmt.Printf("%s; repeat it: make soak SCENE=%s SEED=%d\n", dir, s.Name, seed)
+	fmt.Fprintf(log, "%s; repeat it: make soak SCENE=%s SEED=%d\n", dir, s.Name, seed)
 	return counts, took, seed, nil
 }

@@ -151,22 +151,29 @@ type saying struct {
 
 // hear records what is new.
 func (s *Stage) hear(ctx context.Context, m *player.Member, was saying) saying {
-	is := saying{claims: map[string]bool{}}
-	progress, _ := m.Watch.Progress.Get(types.Global)
-	is.why = progress.Reason
-	is.leader, _ = m.Watch.Leader.Get(types.Global)
+	is := was // what is no longer there, after a reboot, was not taken back
+	is.claims = map[string]bool{}
+	if progress, ok := m.Watch.Progress.Get(types.Global); ok {
+		is.why = progress.Reason
+	}
+	if leader, ok := m.Watch.Leader.Get(types.Global); ok {
+		is.leader = leader
+	}
 	for _, app := range m.Watch.Apps.All() {
 		is.claims[app.AppUUID.String()] = app.ScheduledOnThisNode
 	}
-	is.drain, _ = m.Watch.Drain.Get(types.Global)
+	if drain, ok := m.Watch.Drain.Get(types.Global); ok {
+		is.drain = drain
+	}
 	if is.why != was.why {
 		s.History.Add(history.Event{Kind: history.Why, Node: m.Name, Text: is.why})
 	}
 	if is.leader != was.leader {
-		s.History.Add(history.Event{
-			Kind: history.Leader, Node: m.Name, On: is.leader.IsStatsLeader, Text: is.leader.LeaderIdentity,
-			Since: is.leader.LatestChange.Sub(s.History.Began()),
-		})
+		since := time.Since(s.History.Began())
+		if !is.leader.LatestChange.IsZero() {
+			since = is.leader.LatestChange.Sub(s.History.Began())
+		}
+		s.History.Add(history.Event{Kind: history.Leader, Node: m.Name, On: is.leader.IsStatsLeader, Text: is.leader.LeaderIdentity, Since: since})
 	}
 	for app, on := range is.claims {
 		if on != was.claims[app] {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -24,6 +26,11 @@ type Scene struct {
 	// Run is one run, of some minutes. Its error is a finding, as is what breaks a
 	// rule of its history.
 	Run func(ctx context.Context, r *Run) error
+
+	// Without Run it is a test, by an expression, of a package that plays so many
+	// histories; 0 for one that does not take their number from test/seeds.
+	Package, Test string
+	Plays         int
 }
 
 // Run is one run of a scene.
@@ -100,7 +107,11 @@ func (r *Run) kills() (n int) {
 func (r *Run) play(ctx context.Context, s Scene) (Counts, time.Duration) {
 	began := time.Now()
 	r.History, r.Bounds, r.counts = history.New(), history.Usual(), newCounts()
-	if err := s.Run(ctx, r); err != nil && ctx.Err() == nil {
+	run := s.Run
+	if run == nil {
+		run = s.goTest
+	}
+	if err := run(ctx, r); err != nil && ctx.Err() == nil {
 		r.Found("%v", err)
 	}
 	events := r.History.Events()
@@ -121,4 +132,22 @@ func (r *Run) play(ctx context.Context, s Scene) (Counts, time.Duration) {
 		fmt.Fprintln(r.Log, "its history is in", path)
 	}
 	return r.counts, time.Since(began)
+}
+
+// build builds the program as its own tests have it, which may say how long an
+// hour is (cmd/zedkube/script_test.go): the binary of the tests is the program
+// where that is its name. root is the module's directory.
+func build(ctx context.Context, root, dir string, flags ...string) (string, error) {
+	program, err := filepath.Abs(filepath.Join(dir, "zedkube"))
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{
+		"test", "-c", "-vet=off", "-tags=kustomize_disable_go_plugin_support", "-o", program,
+	}, append(flags, "./cmd/zedkube")...)...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the program: %w: %s", err, out)
+	}
+	return program, nil
 }

@@ -2,12 +2,66 @@
 
 package main
 
+import "github.com/zedkube/zedkube/test/devcluster"
+
 // scenes are all of them, in the order in which they run.
 func scenes() []Scene {
-	return []Scene{
+	return append([]Scene{
 		{
 			Name: "drains", Run: drains,
-			Does: "three devices drain again and again: reboots, updates, withdrawals, two requesters, drains that cannot end, foreign cordons; their agents are killed and their API servers have faults meanwhile",
+			Does: "three devices drain again and again: reboots, updates, withdrawals, two requesters, drains that cannot end, foreign cordons; " +
+				"their agents are killed and their API servers have faults meanwhile",
 		},
+		{
+			Name: "lost-nodes", Package: "test/apps", Test: "TestSoakKillPoints", Needs: devcluster.CanHost,
+			Does: "a node with a virtual machine is cut off or killed and comes back, on hosts of their own with the real KubeVirt; agents are killed meanwhile",
+		},
+		{
+			Name: "reporters", Package: "test/hosts", Test: "TestSoakKilledReportersAreFollowed", Needs: devcluster.CanHost,
+			Does: "the agent of the node that reports is killed, on hosts of their own",
+		},
+		{
+			Name: "reports", Package: "test/report", Test: "TestSoakReportsAreHonest",
+			Does: "everything that is reported on the cluster is compared with what was so, under faults and changes",
+		},
+		{
+			Name: "publications", Package: "pubsub", Test: "TestSoakAProcessKilledWhileItPublishesLosesNothing",
+			Does: "a process is killed while it publishes, a thousand times",
+		},
+		{
+			Name: "upgrade", Package: "test/upgrade", Test: "TestSoak.*", Needs: devcluster.CanHost,
+			Does: "three servers change their minor version, and their etcd, under load",
+		},
+		{
+			Name: "logs", Package: "test/applogs", Test: "TestSoak.*", Needs: devcluster.CanRunPods,
+			Does: "many containers write, on real kubelets: each line is logged once",
+		},
+	}, simulations()...)
+}
+
+// simulations are histories in fake time, a scene for each test that plays some.
+// A run plays as many as take about a minute on an idle core.
+func simulations() (all []Scene) {
+	for _, s := range []struct {
+		name, pkg, test string
+		histories       int
+		does            string
+	}{
+		{"sim-drain-rules", "pkg/workload/drain", "FuzzDecide", 10_000, "facts that change at random: no decision of a drain breaks what it promises"},
+		{"sim-drain", "pkg/workload/drain", "TestWhateverComesTheDrainKeepsItsWord", 1000, "requests, kills, faults in any order: the drain keeps its word"},
+		{"sim-drain-cluster", "pkg/workload/drain", "TestWhateverHappensAroundItTheDrainGivesTheNodeBack", 500, "and whatever happens in the cluster: the node is given back"},
+		{"sim-lock", "pkg/workload/drain", "TestEveryRuleEnds", 200_000, "whatever is answered: no lock is taken that its holder needs, no Node deleted without quorum"},
+		{"sim-k3s", "pkg/cluster/k3supdate", "TestSoakInShortHistoriesOneNodeChangesAtATime", 10_000, "changes of k3s on up to seven nodes that die and drain: one at a time"},
+		{"sim-k3s-long", "pkg/cluster/k3supdate", "TestInRandomHistoriesOneNodeChangesAtATime", 500, "the same for longer: all arrive"},
+		{"sim-election", "kubeapi", "TestThereAreNeverTwoLeadersAndOneWhenAllIsWell", 500, "faults of the API server, clocks that differ: never two leaders"},
+		{"sim-workloads", "pkg/workload/workloads", "TestWhateverHappensEverythingIsAsItWasInTheEnd", 1000, "workloads are disabled and enabled while agents die: all is as it was"},
+		{"sim-passthrough", "pkg/workload/passthrough", "TestNodesThatShareAttachmentsNeverTakeOneFromAnother", 500, "nodes share attachments: none takes one from another"},
+		{"sim-leave", "pkg/cluster/membership", "TestNoOrderOfEventsLosesAReplicaWithoutConsent", 200, "a node leaves: no replica is lost without consent"},
+		{"sim-logs", "pkg/workload/applogs", "TestEveryLineComesOnceWhateverHappens", 200, "kills, cuts, rotations: each line is logged once"},
+		{"sim-sriov", "pkg/workload/sriov", "TestWhateverHappensEveryPluginOffersItsOwnInTheEnd", 200, "kills and faults: each plug-in offers its own"},
+		{"sim-sriov-config", "pkg/workload/sriov", "TestOnEveryNodeAResourceIsTheFunctionItIsNamedAfter", 20_000, "one configuration of many nodes: each resource is its own function"},
+	} {
+		all = append(all, Scene{Name: s.name, Does: s.does, Fake: true, Package: s.pkg, Test: s.test, Plays: s.histories})
 	}
+	return all
 }

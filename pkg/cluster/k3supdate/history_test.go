@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -514,10 +515,10 @@ func (w *world) step(calm bool) {
 const settles = 2000
 
 // histories plays n histories, each of busy steps and then calm ones.
-func histories(t *testing.T, n, busy, calm int) {
-	changes, arrived, seeds, swaps, restores, restarts, drained, wishes := 0, 0, 0, 0, 0, 0, 0, map[types.K3sRestartWish]int{}
+func histories(t *testing.T, n uint64, busy, calm int) {
+	changes, arrived, played, swaps, restores, restarts, drained, wishes := 0, 0, 0, 0, 0, 0, 0, map[types.K3sRestartWish]int{}
 	overridden, returned := 0, 0
-	for seed := uint64(1); seed <= uint64(n); seed++ {
+	for seed := range seeds.Each(t, n) {
 		w := newWorld(t, seed)
 		for range busy {
 			w.step(false)
@@ -563,22 +564,22 @@ func histories(t *testing.T, n, busy, calm int) {
 			}
 		}
 		overridden, returned = overridden+w.overrides, returned+w.returned
-		changes, restarts, seeds, swaps, restores, drained = changes+w.changes, restarts+w.restarts, seeds+1, swaps+w.swaps, restores+w.restores, drained+w.drained
+		changes, restarts, played, swaps, restores, drained = changes+w.changes, restarts+w.restarts, played+1, swaps+w.swaps, restores+w.restores, drained+w.drained
 		for wish, n := range w.wishes {
 			wishes[wish] += n
 		}
 	}
 	t.Logf("%d drains", drained)
 	t.Logf("%d overrides, %d of them put back", overridden, returned)
-	if overridden < seeds || returned == 0 {
+	if overridden < played || returned == 0 {
 		t.Error("next to no override is changed in these histories")
 	}
 	t.Logf("%d restarts for certificates: %v", restarts, wishes)
-	if restarts < seeds {
+	if restarts < played {
 		t.Error("next to no certificate is renewed in these histories")
 	}
-	t.Logf("%d histories, %d changes, %d binaries installed, %d restored, %d nodes at the version that was wanted last", seeds, changes, swaps, restores, arrived)
-	if changes < seeds || arrived < seeds || swaps < seeds || restores == 0 || drained == 0 {
+	t.Logf("%d histories, %d changes, %d binaries installed, %d restored, %d nodes at the version that was wanted last", played, changes, swaps, restores, arrived)
+	if changes < played || arrived < played || swaps < played || restores == 0 || drained == 0 {
 		t.Error("next to nothing happens in these histories")
 	}
 }

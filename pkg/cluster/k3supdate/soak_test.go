@@ -4,7 +4,6 @@ package k3supdate
 
 import "testing"
 
-func TestSoakInRandomHistoriesOneNodeChangesAtATime(t *testing.T) {
-	histories(t, 10_000, 3000, 2000)
-	histories(t, 1_000_000, 400, 300)
-}
+// Most of the histories of the soak are short ones: what happens at first happens
+// in most orders.
+func TestSoakInShortHistoriesOneNodeChangesAtATime(t *testing.T) { histories(t, 10_000, 400, 300) }

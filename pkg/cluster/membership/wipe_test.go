@@ -23,6 +23,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/workload/drain"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/test/kubetest"
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -359,7 +360,7 @@ func TestTheKubeContainerWipesNothingWithoutConsent(t *testing.T) {
 
 // Whatever happens in whichever order: no replica is lost without consent.
 func TestNoOrderOfEventsLosesAReplicaWithoutConsent(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range seeds.Each(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/logjudge"
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 // TestEveryLineComesOnceWhateverHappens lets agents be killed, streams be cut,
 // servers be away and containers restart, at random.
 func TestEveryLineComesOnceWhateverHappens(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range seeds.Each(t, 12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { chaos(t, rand.New(rand.NewPCG(seed, 6))) })
 		})

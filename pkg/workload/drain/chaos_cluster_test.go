@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/kubetest"
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -76,7 +77,7 @@ func (s *stage) neverUnlocked(is types.NodeDrainStatus) {
 
 func TestWhateverHappensAroundItTheDrainGivesTheNodeBack(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range seeds.Each(t, 60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			story(t, 3, func(s *stage) {
 				random := rand.New(rand.NewPCG(seed, 2))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/kubetest"
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -110,7 +111,7 @@ func (s *stage) events(random *rand.Rand, restart func()) []func() {
 
 func TestWhateverComesTheDrainKeepsItsWord(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(100) {
+	for seed := range seeds.Each(t, 100) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			story(t, 5, func(s *stage) {
 				random := rand.New(rand.NewPCG(seed, 1))

@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
 // FuzzDecide checks that whatever the facts are and whatever they become, no
 // decision panics or breaks what the drain promises.
 func FuzzDecide(f *testing.F) {
-	for seed := range uint64(400) {
+	for seed := range seeds.Each(f, 400) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -166,7 +167,7 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 // Whatever is answered, a call ends, takes no lock that its holder needs, and
 // deletes no Node without quorum.
 func TestEveryRuleEnds(t *testing.T) {
-	for seed := range uint64(2000) {
+	for seed := range seeds.Each(t, 2000) {
 		w := rand.New(rand.NewPCG(seed, 3))
 		nodes := threeNodes()
 		for i := range nodes {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/kubetest"
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -117,7 +118,7 @@ func (c *chaos) calm() {
 }
 
 func TestNodesThatShareAttachmentsNeverTakeOneFromAnother(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range seeds.Each(t, 60) {
 		play(t, func(s *stage) {
 			c := &chaos{stage: s, Rand: rand.New(rand.NewPCG(seed, 7)), held: map[string]bool{}, runs: map[string]bool{}}
 			for _, n := range everyNode {

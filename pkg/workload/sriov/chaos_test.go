@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/kubetest"
+
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 // chaos is a stage on which everything happens in random order.
@@ -121,7 +123,7 @@ func play(t *testing.T, seed uint64, steps int) {
 }
 
 func TestWhateverHappensEveryPluginOffersItsOwnInTheEnd(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range seeds.Each(t, 5) {
 		if play(t, seed, 40); t.Failed() {
 			return
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 func at(pf string, index int, address string) vf {
@@ -143,7 +145,7 @@ func cluster(r *rand.Rand, nodes int) [][]vf {
 }
 
 func TestOnEveryNodeAResourceIsTheFunctionItIsNamedAfter(t *testing.T) {
-	for seed := range uint64(500) {
+	for seed := range seeds.Each(t, 500) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		nodes := cluster(r, 1+r.IntN(4))
 		config := merge(slices.Concat(nodes...), nil)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/kubetest"
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -16,7 +17,7 @@ import (
 // drain, EVE that raises sets, deletes them and makes new ones. What is there when all is well
 // again, and enabled, is what was configured.
 func TestWhateverHappensEverythingIsAsItWasInTheEnd(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range seeds.Each(t, 300) {
 		play(t, func(w *world) {
 			r := rand.New(rand.NewPCG(seed, 18))
 			node := func() string { return fmt.Sprintf("n%d", r.IntN(3)+1) }

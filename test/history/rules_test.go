@@ -1,0 +1,277 @@
+package history
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// at puts events after one another, a second apart, and from further on after a
+// pause.
+func at(parts ...any) []Event {
+	var events []Event
+	now := time.Duration(0)
+	for _, p := range parts {
+		switch p := p.(type) {
+		case time.Duration:
+			now += p
+		case Event:
+			p.At = now
+			events = append(events, p)
+		case []Event:
+			for _, e := range p {
+				e.At = now
+				events = append(events, e)
+				now += time.Second
+			}
+			continue
+		}
+		now += time.Second
+	}
+	return events
+}
+
+func says(node string, s types.DrainStatus) Event {
+	return Event{Kind: Drain, Node: node, Drain: &types.NodeDrainStatus{Status: s}}
+}
+
+func why(node, text string) Event { return Event{Kind: Why, Node: node, Text: text} }
+
+func up(node string) Event       { return Event{Kind: AgentUp, Node: node} }
+func down(node string) Event     { return Event{Kind: AgentDown, Node: node} }
+func asks(node string) Event     { return Event{Kind: Asked, Node: node, By: "UPDATE"} }
+func asksToo(node string) Event  { return Event{Kind: Asked, Node: node, By: "DEVICEOP"} }
+func stops(node string) Event    { return Event{Kind: TookBack, Node: node, By: "UPDATE"} }
+func stopsToo(node string) Event { return Event{Kind: TookBack, Node: node, By: "DEVICEOP"} }
+func reboots(node string) Event  { return Event{Kind: Rebooted, Node: node} }
+func alone(node string, is bool) Event {
+	return Event{Kind: Alone, Node: node, On: is}
+}
+
+// is is a Node, Ready and voting.
+func is(node string, change ...func(*Object)) Event {
+	o := &Object{Ready: true, Voter: true}
+	for _, c := range change {
+		c(o)
+	}
+	return Event{Kind: NodeIs, Node: node, Object: o}
+}
+
+func ours(o *Object)    { o.Unschedulable, o.Mark = true, "drain" }
+func theirs(o *Object)  { o.Unschedulable = true }
+func unready(o *Object) { o.Ready = false }
+func gone(o *Object)    { o.Gone = true }
+func worker(o *Object)  { o.Voter = false }
+
+func looked(node string, change ...func(*Look)) Event {
+	l := &Look{Unschedulable: true}
+	for _, c := range change {
+		c(l)
+	}
+	return Event{Kind: Looked, Node: node, Look: l}
+}
+
+func withPods(l *Look)    { l.Pods = []string{"app-1"} }
+func withVolumes(l *Look) { l.Volumes = []string{"pvc-1"} }
+func uncordoned(l *Look)  { l.Unschedulable = false }
+
+func lockOf(node, holder string) Event {
+	return Event{Kind: LockIs, Node: node, Look: &Look{Holder: holder}}
+}
+
+func settled(change ...func(*Look)) Event {
+	l := &Look{}
+	for _, c := range change {
+		c(l)
+	}
+	return Event{Kind: Settled, Look: l}
+}
+
+func leads(node string, on bool, since time.Duration) Event {
+	return Event{Kind: Leader, Node: node, On: on, Since: since}
+}
+
+func claims(node string, on bool) Event {
+	return Event{Kind: Claim, Node: node, App: "uuid", On: on}
+}
+
+func pod(name, node string, change ...func(*Object)) Event {
+	o := &Object{Name: name, App: "app", Domain: "uuid.1.1", Claims: []string{"pvc"}, Ready: true}
+	for _, c := range change {
+		c(o)
+	}
+	return Event{Kind: PodIs, Node: node, Object: o}
+}
+
+func ending(o *Object) { o.Ending = true }
+
+func attached(name, node string, change ...func(*Object)) Event {
+	o := &Object{Name: name, Volume: "pvc", Attached: true}
+	for _, c := range change {
+		c(o)
+	}
+	return Event{Kind: VolumeIs, Node: node, Object: o}
+}
+
+func detached(o *Object) { o.Attached = false }
+
+// three are Nodes that are Ready.
+var three = []Event{is("n1"), is("n2"), is("n3"), up("n1"), up("n2"), up("n3")}
+
+// drained is a drain as it should be, to COMPLETE.
+func drained(node string) []Event {
+	return []Event{
+		says(node, types.DrainNotRequested), asks(node), says(node, types.DrainRequested), why(node, "waits for the lock"), says(node, types.DrainStarting),
+		is(node, ours), lockOf(node, node), says(node, types.DrainCordoned), says(node, types.DrainRetrying), says(node, types.DrainComplete), looked(node),
+	}
+}
+
+func back(node string) []Event {
+	return []Event{reboots(node), up(node), says(node, types.DrainNotRequested), is(node)}
+}
+
+// TestViolationsAreFound has histories that break one rule each, and such that
+// come as close as they may.
+func TestViolationsAreFound(t *testing.T) {
+	const minutes = 3 * time.Minute
+	for _, row := range []struct {
+		name string
+		all  []Event
+		rule string // that is broken; "" for none
+	}{
+		{"three drains after one another", at(three, drained("n1"), back("n1"), drained("n2"), back("n2"), drained("n3"), back("n3"), settled()), ""},
+		{"a drain that is taken back", at(three, drained("n1"), stops("n1"), says("n1", types.DrainNotRequested), is("n1"), settled()), ""},
+		{"nothing", nil, ""},
+
+		{"a pod is left at COMPLETE", at(three, drained("n1"), looked("n1", withPods)), "complete"},
+		{"a pod is back after the request was taken back", at(three, drained("n1"), stops("n1"), looked("n1", withPods)), ""},
+		{"a pod is back after the reboot", at(three, drained("n1"), reboots("n1"), looked("n1", withPods)), ""},
+		{"a second requester comes while it is looked", at(three, drained("n1"), asksToo("n1"), looked("n1", withPods)), ""},
+		{"pods stay where the API server is away", at(three, asks("n1"), why("n1", "the API server has not answered for 5m0s: nothing can be drained"), says("n1", types.DrainRequested), says("n1", types.DrainComplete), looked("n1", withPods, uncordoned)), ""},
+		{"a volume is left at COMPLETE", at(three, drained("n1"), looked("n1", withVolumes)), "complete"},
+		{"no cordon at COMPLETE", at(three, drained("n1"), looked("n1", uncordoned)), "complete"},
+		{"one of three voters is away", at(three, is("n2", unready), 10*time.Second, drained("n1")), "complete"},
+		{"one of three voters goes just then", at(three, drained("n1")[:9], is("n2", unready), drained("n1")[9:]), ""},
+		{"it goes afterwards", at(three, drained("n1")[:10], is("n2", unready), 10*time.Second, looked("n1")), ""},
+		{"one of five voters is away", at(three, is("n4"), is("n5"), is("n2", unready), 10*time.Second, drained("n1")), ""},
+		{"two of five voters are away", at(three, is("n4"), is("n5", unready), is("n2", unready), 10*time.Second, drained("n1")), "complete"},
+		{"a worker is away", at(three, is("n4", worker, unready), 10*time.Second, drained("n1")), ""},
+		{"a worker goes without quorum", at(is("n1", worker), is("n2"), is("n3", unready), is("n4", unready), 10*time.Second, asks("n1"), is("n1", worker, ours), says("n1", types.DrainComplete), looked("n1")), ""},
+		{"one of two voters goes", at(is("n1"), is("n2"), drained("n1")), ""},
+		{"a voter that left is not missed", at(three, is("n2", unready), is("n2", gone), 10*time.Second, drained("n1")), ""},
+
+		{"a drain for nobody", at(three, says("n1", types.DrainNotRequested), says("n1", types.DrainRequested)), "order"},
+		{"a step back", at(three, drained("n1")[:9], says("n1", types.DrainCordoned)), "order"},
+		{"COMPLETE is taken back while the request stands", at(three, drained("n1"), says("n1", types.DrainNotRequested)), "order"},
+		{"one of two requests is taken back", at(three, drained("n1"), asksToo("n1"), stops("n1"), says("n1", types.DrainNotRequested)), "order"},
+		{"both are", at(three, drained("n1"), asksToo("n1"), stops("n1"), stopsToo("n1"), says("n1", types.DrainNotRequested), is("n1")), ""},
+		{"a failed drain begins again by itself", at(three, drained("n1")[:9], says("n1", types.DrainFailedDrain), says("n1", types.DrainRequested)), "order"},
+		{"it begins again for another request", at(three, drained("n1")[:9], says("n1", types.DrainFailedDrain), asks("n1"), says("n1", types.DrainRequested)), ""},
+		{"a member that knows nothing of drains", at(says("n1", types.DrainNotSupported), says("n1", types.DrainNotRequested), says("n1", types.DrainNotSupported)), "order"},
+
+		{"two are cordoned", at(three, is("n1", ours), is("n2", ours)), "one at a time"},
+		{"one is cordoned by somebody else", at(three, is("n1", ours), Event{Kind: Foreign, Node: "n2", On: true}, is("n2", theirs)), ""},
+		{"the second before the first is back", at(three, drained("n1"), reboots("n1"), is("n2", ours)), "one at a time"},
+		{"one COMPLETE without API server, one cordoned", at(three, is("n1", ours), alone("n2", true), asks("n2"), says("n2", types.DrainComplete)), "one at a time"},
+		{"both are alone", at(three, asks("n1"), asks("n2"), alone("n1", true), says("n1", types.DrainComplete), alone("n2", true), says("n2", types.DrainComplete)), ""},
+		{"one of them is not", at(three, asks("n1"), asks("n2"), says("n1", types.DrainComplete), alone("n2", true), says("n2", types.DrainComplete)), "one at a time"},
+		{"what it said is heard late", at(three, drained("n1"), reboots("n1"), is("n1"), is("n2", ours)), ""},
+		{"one is deleted while it is away", at(three, is("n1", ours), is("n1", gone), is("n2", ours)), ""},
+
+		{"the lock is another's", at(three, lockOf("n1", "n2")), "locked"},
+		{"nobody has the lock", at(three, lockOf("n1", "")), "locked"},
+
+		{"two report", at(leads("n1", true, 0), leads("n2", true, time.Second), leads("n1", false, 2*time.Second)), "one reporter"},
+		{"two go on", at(leads("n1", true, 0), leads("n2", true, time.Second), 9*time.Second, up("n3")), "one reporter"},
+		{"one after the other, heard the other way round", at(leads("n1", true, 0), 3*time.Second, leads("n2", true, 2*time.Second), leads("n1", false, time.Second)), ""},
+		{"one is killed", at(leads("n1", true, 0), down("n1"), 20*time.Second, leads("n2", true, 15*time.Second)), ""},
+		{"what it had said is heard again after the kill", at(leads("n1", true, 0), down("n1"), up("n1"), leads("n1", false, 0), 20*time.Second, leads("n2", true, 15*time.Second)), ""},
+		{"it is killed and says so again", at(leads("n1", true, 0), down("n1"), up("n1"), leads("n1", true, 3*time.Second), leads("n2", true, 4*time.Second), 9*time.Second, up("n3")), "one reporter"},
+
+		{"a volume is attached twice", at(three, attached("a1", "n1"), attached("a2", "n2")), "one copy"},
+		{"it moves", at(three, attached("a1", "n1"), attached("a1", "n1", detached), attached("a2", "n2")), ""},
+		{"it moves, and the attachment is deleted", at(three, attached("a1", "n1"), attached("a1", "n1", gone), attached("a2", "n2")), ""},
+		{"an application runs twice", at(three, pod("p1", "n1"), pod("p2", "n2")), "one copy"},
+		{"two copies without a volume", at(three, pod("p1", "n1", noClaims), pod("p2", "n2", noClaims)), ""},
+		{"two copies on one node", at(three, pod("p1", "n1"), pod("p2", "n1")), ""},
+		{"the first ends", at(three, pod("p1", "n1"), pod("p1", "n1", ending), pod("p2", "n2")), ""},
+		{"it is claimed twice for long", at(three, pod("p1", "n1"), claims("n1", true), claims("n2", true), minutes, up("n3")), "one copy"},
+		{"it is claimed twice for a moment", at(three, pod("p1", "n1"), claims("n1", true), claims("n2", true), claims("n1", false), minutes, up("n3")), ""},
+		{"both have a pod of it", at(three, pod("p1", "n1", ending), pod("p2", "n2"), claims("n1", true), claims("n2", true), minutes, up("n3")), ""},
+		{"one who claims it is alone", at(three, pod("p2", "n2"), alone("n1", true), claims("n1", true), claims("n2", true), minutes, up("n3")), ""},
+		{"one who claims it is dead", at(three, pod("p2", "n2"), claims("n1", true), down("n1"), claims("n2", true), minutes, up("n3")), ""},
+
+		{"a cordon is left", at(three, settled(func(l *Look) { l.Left = []string{"n1"} })), "cordons"},
+		{"the lock is left", at(three, settled(func(l *Look) { l.Holder = "n1" })), "cordons"},
+		{"somebody else's is left", at(three, Event{Kind: Foreign, Node: "n1", On: true}, settled(func(l *Look) { l.Left = []string{"n1"} })), ""},
+		{"somebody else's is removed", at(three, is("n1", theirs), Event{Kind: Foreign, Node: "n1", On: true}, is("n1")), "cordons"},
+		{"somebody else's is taken over", at(three, is("n1", theirs), Event{Kind: Foreign, Node: "n1", On: true}, is("n1", ours)), "cordons"},
+		{"it is removed by its owner", at(three, is("n1", theirs), Event{Kind: Foreign, Node: "n1", On: true}, Event{Kind: Foreign, Node: "n1"}, is("n1")), ""},
+
+		{"a drain says nothing", at(three, asks("n1"), says("n1", types.DrainRequested), minutes, up("n2")), "explained"},
+		{"a drain says why", at(three, asks("n1"), says("n1", types.DrainRequested), why("n1", "waits"), minutes, up("n2")), ""},
+		{"it said why, and no longer does", at(three, asks("n1"), says("n1", types.DrainRequested), why("n1", "waits"), why("n1", ""), minutes, up("n2")), "explained"},
+		{"its agent is dead", at(asks("n1"), minutes, up("n2")), ""},
+		{"nobody asks any more", at(three, asks("n1"), stops("n1"), minutes, up("n2")), ""},
+
+		{"an application does not come back", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1", "n2"}}, pod("p1", "n1"), pod("p1", "n1", gone), minutes, up("n3")), "runs again"},
+		{"it does", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1", "n2"}}, pod("p1", "n1", gone), pod("p2", "n2"), minutes, up("n3")), ""},
+		{"it is not Ready", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1"}}, pod("p1", "n1", unready), minutes, up("n3")), "runs again"},
+		{"it can run nowhere", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1"}}, is("n1", ours), minutes, up("n3")), ""},
+		{"its node is away", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1"}}, is("n1", unready), minutes, up("n3")), ""},
+		{"it is not wanted any more", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1"}}, Event{Kind: App, App: "app"}, minutes, up("n3")), ""},
+
+		{"a reboot at once", at(Event{Kind: Told, Node: "n1", By: "zedagent", Text: "reboot command carried out at once: drain is CORDONED"}), "waited for"},
+		{"a crash", at(Event{Kind: AgentBad, Node: "n1", Text: "exit status 2"}), "no crash"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			found, _ := Check(row.all, Usual())
+			var broken []string
+			for _, v := range found {
+				if broken = append(broken, v.Rule); v.Rule != row.rule {
+					t.Errorf("not wanted: %s", v)
+				}
+			}
+			if row.rule != "" && !slices.Contains(broken, row.rule) {
+				t.Errorf("broken are %v, not %s", broken, row.rule)
+			}
+		})
+	}
+}
+
+func noClaims(o *Object) { o.Claims = nil }
+
+func TestEveryRuleIsCheckedInAHistoryThatHasSomethingForIt(t *testing.T) {
+	all := at(three, drained("n1"), back("n1"), leads("n1", true, 0), attached("a", "n1"), Event{Kind: App, App: "app"}, settled())
+	_, checked := Check(all, Usual())
+	for _, r := range Rules() {
+		if checked[r.Name] == 0 {
+			t.Errorf("%s: nothing was checked", r.Name)
+		}
+		if r.Says == "" || strings.Contains(r.Says, "|") {
+			t.Errorf("%s: cannot stand in the report: %q", r.Name, r.Says)
+		}
+	}
+}
+
+// Where clocks jump, what agents write of time does not count, and what is heard
+// late does.
+func TestAgentsWhoseClocksJumpAreJudgedByWhatIsHeard(t *testing.T) {
+	b := Usual()
+	b.Clocks = false
+	for _, row := range []struct {
+		name string
+		all  []Event
+		want int
+	}{
+		{"their times overlap", at(leads("n1", true, 0), leads("n1", false, 100*time.Hour), leads("n2", true, -100*time.Hour), leads("n2", false, 0)), 0},
+		{"two report for long", at(leads("n1", true, 0), leads("n2", true, 0), time.Minute, leads("n1", false, 0)), 1},
+	} {
+		if found, _ := Check(row.all, b); len(found) != row.want {
+			t.Errorf("%s: %v", row.name, found)
+		}
+	}
+}

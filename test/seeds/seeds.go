@@ -1,0 +1,66 @@
+// Package seeds gives tests of random histories their seeds: as many as usual, or
+// as many as the soak (test/soak) wants and from where it begins.
+package seeds
+
+import (
+	"fmt"
+	"iter"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// The variables by which the soak says what it wants, and hears what it got.
+const (
+	First = "SOAK_SEED"
+	Many  = "SOAK_HISTORIES"
+	Book  = "SOAK_COUNTS" // a file
+)
+
+// Each are the seeds, from 0 on where the soak says nothing. What is played of
+// them is counted.
+func Each(t testing.TB, usual uint64) iter.Seq[uint64] {
+	t.Helper()
+	first, many := number(t, First, 0), number(t, Many, usual)
+	return func(yield func(uint64) bool) {
+		played := 0
+		defer func() { Count(t, "histories", played) }()
+		for seed := first; seed < first+many; seed++ {
+			played++
+			if !yield(seed) {
+				return
+			}
+		}
+	}
+}
+
+func number(t testing.TB, name string, usual uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// Count tells the soak how many of something there were: histories, kills, faults
+// or operations. Without it nobody is told.
+func Count(t testing.TB, what string, n int) {
+	t.Helper()
+	path := os.Getenv(Book)
+	if path == "" {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintln(f, what, n); err != nil {
+		t.Fatal(err)
+	}
+}

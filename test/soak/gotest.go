@@ -1,0 +1,78 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/zedkube/zedkube/test/seeds"
+)
+
+// goTest runs the scene's test in the module's directory.
+func (s Scene) goTest(ctx context.Context, r *Run) error {
+	book := filepath.Join(r.Dir, "counts")
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-timeout=24h",
+		"-tags=kustomize_disable_go_plugin_support,soak", "-run=^"+s.Test+"$", "./"+s.Package)
+	cmd.Env = append(os.Environ(), seeds.Book+"="+book, fmt.Sprintf("%s=%d", seeds.First, r.Seed))
+	if s.Plays > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", seeds.Many, s.Plays))
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	out, err := cmd.CombinedOutput()
+	switch {
+	case err != nil:
+		path := filepath.Join(r.Dir, "output")
+		return errors.Join(fmt.Errorf("%s in %s: %w; all of it is in %s: %s", s.Test, s.Package, err, path, failure(string(out))), os.WriteFile(path, out, 0o600))
+	case strings.Contains(string(out), "[no tests to run]"):
+		return fmt.Errorf("%s has no test %s", s.Package, s.Test)
+	}
+	return r.readBook(book, s.Test)
+}
+
+// said is where a test says what is wrong.
+var said = regexp.MustCompile(`(?m)^ +\w+_test\.go:\d+: .*$`)
+
+// failure is the first thing that a test complains of.
+func failure(out string) string {
+	if line := said.FindString(out); line != "" {
+		return strings.TrimSpace(line)
+	}
+	return strings.TrimSpace(out[max(0, len(out)-300):])
+}
+
+// readBook counts what the test has counted.
+func (r *Run) readBook(book, test string) error {
+	content, err := os.ReadFile(book)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	r.Checked(test, 1)
+	for line := range strings.Lines(string(content)) {
+		var what string
+		var n int
+		if _, err := fmt.Sscan(line, &what, &n); err != nil {
+			return fmt.Errorf("read the counts of %s: %w", test, err)
+		}
+		switch what {
+		case "histories":
+			r.Simulated(n)
+		case "operations":
+			r.Operated(n)
+		case "kills":
+			r.count(func(c *Counts) { c.Kills[test] += n })
+		case "faults":
+			r.count(func(c *Counts) { c.Faults[test] += n })
+		default:
+			return fmt.Errorf("the counts of %s: what is %q?", test, what)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAgentsKilledWhileTheyDrainKeepTheRules is the short form of the scene
+// drains, with a fixed seed.
+func TestAgentsKilledWhileTheyDrainKeepTheRules(t *testing.T) {
+	var flags []string
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		flags = append(flags, "-race")
+	}
+	program, err := build(t.Context(), "../..", t.TempDir(), flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(scenes(), func(s Scene) bool { return s.Name == "drains" })
+	counts, took, _, err := once(t.Context(), scenes()[i], options{program: program, seed: 1, short: true}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d kills, %d faults, %d operations in %s; checked %v", total(counts.Kills), total(counts.Faults), counts.Operations, took, counts.Checked)
+	for _, found := range counts.Found {
+		t.Error(found)
+	}
+	for _, rule := range []string{"complete", "order", "one at a time", "locked", "cordons", "explained"} {
+		if counts.Checked[rule] == 0 {
+			t.Errorf("nothing was there for the rule %q", rule)
+		}
+	}
+	if total(counts.Kills) < 50 || total(counts.Faults) == 0 {
+		t.Error("next to nothing happened")
+	}
+}
+
+func TestEveryTestThatIsASceneIsThere(t *testing.T) {
+	known := map[string]bool{}
+	for _, s := range scenes() {
+		if known[s.Name] || s.Name == "" || s.Does == "" || (s.Run == nil) == (s.Test == "") {
+			t.Errorf("the scene %+v", s)
+		}
+		known[s.Name] = true
+		if s.Run != nil {
+			continue
+		}
+		files, _ := filepath.Glob(filepath.Join("../..", s.Package, "*_test.go"))
+		function := regexp.MustCompile(`(?m)^func ` + s.Test + `\(`)
+		if !slices.ContainsFunc(files, func(file string) bool {
+			content, err := os.ReadFile(file)
+			return err == nil && function.Match(content)
+		}) {
+			t.Errorf("%s: there is no %s in %s", s.Name, s.Test, s.Package)
+		}
+	}
+}
+
+func TestTheReportSaysWhatWasFoundAndWhatWasNotReached(t *testing.T) {
+	began := time.Now()
+	r := newReport(began)
+	real := Scene{Name: "real", Does: "something", KillPoints: []string{"a", "b", "c"}}
+	for _, found := range [][]string{nil, {"a lie"}} {
+		r.add(real, func() (Counts, time.Duration, uint64, error) {
+			return Counts{Kills: map[string]int{"a": 2, "b": 1}, Operations: 5, Checked: map[string]int{"complete": 3, "TestX": 1}, Found: found}, time.Minute, 7, nil
+		})
+	}
+	r.add(Scene{Name: "fake", Does: "nothing real", Fake: true}, func() (Counts, time.Duration, uint64, error) {
+		return Counts{Histories: 1000}, time.Second, 8, nil
+	})
+	r.add(Scene{Name: "away", Does: "nothing", Needs: nil}, func() (Counts, time.Duration, uint64, error) {
+		return Counts{}, 0, 0, errors.New("no root")
+	})
+	text := r.text(began.Add(time.Hour))
+	for _, want := range []string{
+		"after a run of 1h0m0s",
+		"| real | 2 | 6 (2) | 0 (0) | 10 | 8 | **1** | 2m0s |",
+		"| fake | 1 | 1000 | nothing | 1s |",
+		"Together 1000 histories.",
+		"| away | 0 | 0 (0) | 0 (0) | 0 | 0 | not run | 0s |",
+		"Not run here: no root.",
+		"Of 3 listed kill points 1 were hit at least 3 times. Less often: `b`. Never: `c`.",
+		"while a pod, a volume or the quorum needs the node | 6 |",
+		"| TestX | judged by the test itself | 2 |",
+		"- `real`, seed 7: a lie",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q", want)
+		}
+	}
+	if r.findings() != 1 {
+		t.Errorf("%d findings", r.findings())
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
