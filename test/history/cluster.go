@@ -64,6 +64,7 @@ func cordons(v *verdict, events []Event) {
 		switch e.Kind {
 		case Foreign:
 			foreign[e.Node] = e.On
+			v.checked++
 		case NodeIs:
 			switch {
 			case !foreign[e.Node] || e.Object.Gone:
@@ -72,9 +73,6 @@ func cordons(v *verdict, events []Event) {
 				foreign[e.Node] = false
 			case e.Object.Mark != "" && was[e.Node] == "":
 				v.wrong(e.At, e.Node, "somebody else's cordon was taken over: %s", e.Object.Mark)
-			}
-			if foreign[e.Node] {
-				v.checked++
 			}
 			was[e.Node] = e.Object.Mark
 		case Settled:

@@ -97,6 +97,9 @@ func soak(ctx context.Context, o options) error {
 			break
 		}
 	}
+	for _, s := range scenes() {
+		report.miss(s)
+	}
 	text := report.text(time.Now())
 	if o.out == "" {
 		fmt.Print("\n", text)

@@ -32,14 +32,27 @@ type row struct {
 
 func newReport(now time.Time) *report { return &report{began: now} }
 
+// row is that of a scene.
+func (r *report) row(s Scene) *row {
+	for _, known := range r.rows {
+		if known.Name == s.Name {
+			return known
+		}
+	}
+	r.rows = append(r.rows, &row{Scene: s, Counts: newCounts()})
+	return r.rows[len(r.rows)-1]
+}
+
+// miss notes that a scene was no part of this, if so.
+func (r *report) miss(s Scene) {
+	if row := r.row(s); row.runs == 0 && row.notRun == "" {
+		row.notRun = "not a part of this run"
+	}
+}
+
 // add runs a scene once and counts what came of it.
 func (r *report) add(s Scene, once func() (Counts, time.Duration, uint64, error)) {
-	i := slices.IndexFunc(r.rows, func(known *row) bool { return known.Name == s.Name })
-	if i < 0 {
-		i = len(r.rows)
-		r.rows = append(r.rows, &row{Scene: s, Counts: newCounts()})
-	}
-	to := r.rows[i]
+	to := r.row(s)
 	counts, took, seed, err := once()
 	if err != nil {
 		to.notRun = err.Error()
