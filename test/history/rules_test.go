@@ -156,6 +156,7 @@ func TestViolationsAreFound(t *testing.T) {
 		{"one of three voters is away", at(three, is("n2", unready), 10*time.Second, drained("n1")), "complete"},
 		{"one of three voters goes just then", at(three, drained("n1")[:9], is("n2", unready), drained("n1")[9:]), ""},
 		{"it goes afterwards", at(three, drained("n1")[:10], is("n2", unready), 10*time.Second, looked("n1")), ""},
+		{"one of four voters is away", at(three, is("n4"), is("n2", unready), 10*time.Second, drained("n1")), "complete"},
 		{"one of five voters is away", at(three, is("n4"), is("n5"), is("n2", unready), 10*time.Second, drained("n1")), ""},
 		{"two of five voters are away", at(three, is("n4"), is("n5", unready), is("n2", unready), 10*time.Second, drained("n1")), "complete"},
 		{"a worker is away", at(three, is("n4", worker, unready), 10*time.Second, drained("n1")), ""},
@@ -179,6 +180,7 @@ func TestViolationsAreFound(t *testing.T) {
 		{"both are alone", at(three, asks("n1"), asks("n2"), alone("n1", true), says("n1", types.DrainComplete), alone("n2", true), says("n2", types.DrainComplete)), ""},
 		{"one of them is not", at(three, asks("n1"), asks("n2"), says("n1", types.DrainComplete), alone("n2", true), says("n2", types.DrainComplete)), "one at a time"},
 		{"what it said is heard late", at(three, drained("n1"), reboots("n1"), is("n1"), is("n2", ours)), ""},
+		{"COMPLETE is heard before its cordon", at(three, asks("n1"), says("n1", types.DrainComplete), is("n1", ours), is("n1"), is("n2", ours)), ""},
 		{"one is deleted while it is away", at(three, is("n1", ours), is("n1", gone), is("n2", ours)), ""},
 
 		{"the lock is another's", at(three, lockOf("n1", "n2")), "locked"},
@@ -189,6 +191,7 @@ func TestViolationsAreFound(t *testing.T) {
 		{"one after the other, heard the other way round", at(leads("n1", true, 0), 3*time.Second, leads("n2", true, 2*time.Second), leads("n1", false, time.Second)), ""},
 		{"one is killed", at(leads("n1", true, 0), down("n1"), 20*time.Second, leads("n2", true, 15*time.Second)), ""},
 		{"what it had said is heard again after the kill", at(leads("n1", true, 0), down("n1"), up("n1"), leads("n1", false, 0), 20*time.Second, leads("n2", true, 15*time.Second)), ""},
+		{"and it had said that it reports", at(leads("n1", true, 0), down("n1"), up("n1"), leads("n1", true, 0), 20*time.Second, leads("n2", true, 15*time.Second)), ""},
 		{"it is killed and says so again", at(leads("n1", true, 0), down("n1"), up("n1"), leads("n1", true, 3*time.Second), leads("n2", true, 4*time.Second), 9*time.Second, up("n3")), "one reporter"},
 
 		{"a volume is attached twice", at(three, attached("a1", "n1"), attached("a2", "n2")), "one copy"},
@@ -209,6 +212,7 @@ func TestViolationsAreFound(t *testing.T) {
 		{"somebody else's is left", at(three, Event{Kind: Foreign, Node: "n1", On: true}, settled(func(l *Look) { l.Left = []string{"n1"} })), ""},
 		{"somebody else's is removed", at(three, is("n1", theirs), Event{Kind: Foreign, Node: "n1", On: true}, is("n1")), "cordons"},
 		{"somebody else's is taken over", at(three, is("n1", theirs), Event{Kind: Foreign, Node: "n1", On: true}, is("n1", ours)), "cordons"},
+		{"somebody cordons a node that we have cordoned", at(three, is("n1", ours), Event{Kind: Foreign, Node: "n1", On: true}, is("n1", ours, unready)), ""},
 		{"it is removed by its owner", at(three, is("n1", theirs), Event{Kind: Foreign, Node: "n1", On: true}, Event{Kind: Foreign, Node: "n1"}, is("n1")), ""},
 
 		{"a drain says nothing", at(three, asks("n1"), says("n1", types.DrainRequested), minutes, up("n2")), "explained"},
