@@ -40,7 +40,7 @@ ABOUT   := version=$(VERSION) revision=$(REVISION) licenses=Apache-2.0 source=ht
 RACE     := $(if $(shell command -v "$$(go env CC)" 2>/dev/null),-race)
 # How the program for the tests that run it as a process is built: without the race detector, but in `make race`.
 RACED    := $(ALIKE)
-GOTEST    = TAGS=$(TAGS) RACE=$(RACE) ZEDKUBE_PROGRAM=$(CURDIR)/bin/tested/zedkube bin/tools/gotestsum --format standard-quiet \
+GOTEST    = TAGS=$(TAGS) RACE=$(RACE) ZEDKUBE_PROGRAM=$(CURDIR)/bin/tested/zedkube ZEDKUBE_FAILPOINTS_PROGRAM=$(CURDIR)/bin/tested/zedkube-failpoints bin/tools/gotestsum --format standard-quiet \
             --jsonfile bin/test.json --raw-command -- .ci/tests $(if $(CI),-count=1)
 NOT_RUN  := bin/not-run
 GORELEASER := v2.14.0
@@ -130,9 +130,10 @@ ifeq ($(RACE),)
 	@test "$${CI:-}" != true
 endif
 
-# The tag adds the long tests and leaves nothing out.
+# The tags add the long tests and leave nothing out; the last one is that of the test build.
 vet:
 	$(ALIKE) go vet -tags $(TAGS),soak,release ./...
+	$(ALIKE) go vet -tags $(TAGS),failpoints ./cmd/zedkube ./kubeapi/access ./pkg/base/failpoint
 	cd test/browser && $(ALIKE) go vet -tags $(TAGS) ./...
 
 # What code cites of docs/wire.md must stand there, and what the documents link to must exist.
@@ -169,9 +170,10 @@ else
 	GOARCH=arm64 $(ALIKE) EMULATOR=$(QEMU) go test $(if $(CI),-count=1) -exec $(QEMU) ./types ./pubsub
 endif
 
-# Linked once for all tests that run it as a process.
+# Linked once for all tests that run it as a process. The second one is the test build, which can be killed at its kill points.
 tested:
 	$(RACED) $(BUILD) $(if $(findstring CGO_ENABLED=1,$(RACED)),-race) -tags $(TAGS) -o bin/tested/zedkube ./cmd/zedkube
+	$(RACED) $(BUILD) $(if $(findstring CGO_ENABLED=1,$(RACED)),-race) -tags $(TAGS),failpoints -o bin/tested/zedkube-failpoints ./cmd/zedkube
 
 bin/demo:
 	@$(ALIKE) $(BUILD) -tags $(TAGS) -o bin/demo ./test/demo

@@ -13,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/time/rate"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
@@ -54,7 +55,8 @@ func replaceFile(dir, name string, data []byte, durable bool) error {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
+		to := filepath.Join(dir, name)
+		err = failpoint.Do("publish", to, func() error { return os.Rename(f.Name(), to) })
 	}
 	if err != nil {
 		os.Remove(f.Name())
@@ -79,7 +81,8 @@ func reason(err error) error {
 
 // removeFile removes dir/name; that there is none is fine.
 func removeFile(dir, name string, durable bool) error {
-	if err := os.Remove(filepath.Join(dir, name)); err != nil {
+	path := filepath.Join(dir, name)
+	if err := failpoint.Do("withdraw", path, func() error { return os.Remove(path) }); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
 		}

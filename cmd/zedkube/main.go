@@ -21,15 +21,11 @@ import (
 // version is set by the linker.
 var version = "devel"
 
-func main() {
-	// One allocation in 4 MiB is sampled, not one in 512 KiB: the samples of weeks take memory as
-	// well. Before anything is allocated, as the runtime asks.
-	runtime.MemProfileRate = 4 << 20
-	run()
-}
-
 // run is the program, with what tests add to its command line.
 func run(more ...func(*cobra.Command, *device.Options)) {
+	// One allocation in 4 MiB is sampled, not one in 512 KiB: the samples of weeks take memory as
+	// well. As early as can be, as the runtime asks.
+	runtime.MemProfileRate = 4 << 20
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	kubeapi.LogTo(device.Silent()) // until the agent has a log; commands have none

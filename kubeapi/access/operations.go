@@ -28,6 +28,9 @@ type Operation struct{ Op, Target string }
 // it is called before each write.
 type beforeWrite struct{}
 
+// operationKey is the key in a context of the name of its operation.
+type operationKey struct{}
+
 // Record carries out do as that operation. It leaves one record where do writes or
 // fails, and none where there was nothing to change.
 func (s *Session) Record(ctx context.Context, d Operation, do func(context.Context) error) error {
@@ -35,7 +38,7 @@ func (s *Session) Record(ctx context.Context, d Operation, do func(context.Conte
 	what.Op, what.Target = d.Op, d.Target
 	begin := sync.OnceValue(func() func(types.OperationOutcome, error) { return s.operations.Begin(what) })
 	var sent atomic.Bool
-	err := do(context.WithValue(ctx, beforeWrite{}, func() {
+	err := do(context.WithValue(context.WithValue(ctx, operationKey{}, d.Op), beforeWrite{}, func() {
 		sent.Store(true)
 		begin()
 	}))

@@ -15,19 +15,37 @@ import (
 // made it, once for all packages.
 const Made = "ZEDKUBE_PROGRAM"
 
+// MadeWithFailpoints names the test build as `make test` has made it.
+const MadeWithFailpoints = "ZEDKUBE_FAILPOINTS_PROGRAM"
+
+// Failpoints is the environment variable of the test build that names the directory by
+// which it is told where to kill itself (docs/contributing.md, "Kill points").
+const Failpoints = "ZEDKUBE_FAILPOINTS"
+
 // Build is the path of the program, made as the calling test was made, with the
 // race detector if that has it. The test is one of a package two directories
 // below the module's.
 func Build(t testing.TB) string {
 	t.Helper()
-	if made := os.Getenv(Made); made != "" {
+	return build(t, Made, "kustomize_disable_go_plugin_support")
+}
+
+// BuildFailpoints is Build for the test build, which can be killed at its kill points.
+func BuildFailpoints(t testing.TB) string {
+	t.Helper()
+	return build(t, MadeWithFailpoints, "kustomize_disable_go_plugin_support,failpoints")
+}
+
+func build(t testing.TB, variable, tags string) string {
+	t.Helper()
+	if made := os.Getenv(variable); made != "" {
 		if _, err := os.Stat(made); err != nil { // and so a kept result of the test depends on it
 			t.Fatal(err)
 		}
 		return made
 	}
 	program := filepath.Join(t.TempDir(), "zedkube")
-	args := []string{"build", "-tags", "kustomize_disable_go_plugin_support", "-o", program}
+	args := []string{"build", "-tags", tags, "-o", program}
 	info, ok := debug.ReadBuildInfo()
 	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race")

@@ -23,9 +23,10 @@ var may = map[string]struct {
 	why     string
 }{
 	"types":                 {nil, "the nouns know nobody"},
-	"pubsub":                {[]string{"pkg/base/safefile", "pkg/base/peer"}, "pubsub knows files and sockets only, and names no topic"},
+	"pubsub":                {[]string{"pkg/base/safefile", "pkg/base/peer", "pkg/base/failpoint"}, "pubsub knows files and sockets only, and names no topic"},
 	"kubeapi":               {[]string{"types", "pkg/base/*", "kubeapi/*"}, "kubeapi knows Kubernetes only and decides nothing"},
 	"kubeapi/access":        {[]string{"types", "pkg/base/*"}, "what all packages of kubeapi share knows none of them"},
+	"pkg/base/failpoint":    {[]string{"types"}, "it knows names only"},
 	"kubeapi/apiserver":     {[]string{"types", "kubeapi/access", "pkg/base/promtext"}, "the packages of kubeapi know each other only through kubeapi/access; metrics are read as others read them"},
 	"kubeapi/*":             {[]string{"types", "kubeapi/access"}, "the packages of kubeapi know each other only through kubeapi/access"},
 	"pkg/*":                 {nil, "it says what lives in the group"},
@@ -37,7 +38,7 @@ var may = map[string]struct {
 	"pkg/base/promtext":     {nil, "text in, numbers out"},
 	"pkg/base/compat":       {[]string{"types"}, "it is a table, and pure"},
 	"pkg/base/phrase":       {nil, "text in, text out"},
-	"pkg/base/safefile":     {nil, "it reads files and knows none of them"},
+	"pkg/base/safefile":     {[]string{"pkg/base/failpoint"}, "it reads files and knows none of them"},
 	"pkg/base/boundedhttp":  {[]string{"pkg/base/peer"}, "it knows HTTP and sockets only"},
 	"pkg/base/peer":         {[]string{"pkg/base/safefile"}, "it knows sockets and /proc only"},
 	"pkg/cluster/*":         {[]string{"types", "pubsub", "pkg/base/*"}, "components share facts only through topics and name what they need of the cluster as an interface"},

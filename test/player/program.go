@@ -2,10 +2,14 @@ package player
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/zedkube/zedkube/test/agent"
 )
 
 // process is one run of the program.
@@ -59,6 +63,7 @@ func (d *Device) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(d.Program[0], append(d.Program[1:len(d.Program):len(d.Program)], args...)...)
 	// A group of its own: Ctrl-C in our terminal is ours to act on.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.Env = append(os.Environ(), agent.Failpoints+"="+filepath.Join(d.Root, "failpoints"))
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
@@ -96,7 +97,8 @@ func (f Files) stage(ctx context.Context, from io.Reader, version, sum string) (
 		return err
 	}
 	name := stagedPrefix + version
-	if err = os.Rename(part.Name(), filepath.Join(dir, name)); err != nil {
+	to := filepath.Join(dir, name)
+	if err = failpoint.Do("write", to, func() error { return os.Rename(part.Name(), to) }); err != nil {
 		return err
 	}
 	return errors.Join(syncDir(dir), removeAll(dir, stagedPrefix+"v", name))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
@@ -31,15 +32,15 @@ func (f Files) Install(ctx context.Context, version, sum string) error {
 		err = s.checkSum(ctx, sum)
 	}
 	bin := filepath.Dir(s.Path)
-	part := filepath.Join(bin, oldPart)
+	used, former, part := filepath.Join(bin, "k3s"), filepath.Join(bin, formerName), filepath.Join(bin, oldPart)
 	if err == nil {
 		err = removeAll(bin, oldPart, "")
 	}
 	for _, step := range []func() error{
-		func() error { return os.Link(filepath.Join(bin, "k3s"), part) },
-		func() error { return os.Rename(part, filepath.Join(bin, formerName)) },
+		func() error { return os.Link(used, part) },
+		func() error { return failpoint.Do("write", former, func() error { return os.Rename(part, former) }) },
 		func() error { return syncDir(bin) },
-		func() error { return os.Rename(s.Path, filepath.Join(bin, "k3s")) },
+		func() error { return failpoint.Do("write", used, func() error { return os.Rename(s.Path, used) }) },
 		func() error { return syncDir(bin) },
 	} {
 		if err == nil {
@@ -83,7 +84,7 @@ func (f Files) Restore(ctx context.Context, version string) error {
 		err = fmt.Errorf("the former one is %s", says)
 	}
 	if err == nil {
-		err = errors.Join(os.Rename(former, path), syncDir(bin))
+		err = errors.Join(failpoint.Do("restore", path, func() error { return os.Rename(former, path) }), syncDir(bin))
 	}
 	if err != nil {
 		return fmt.Errorf("put k3s %s back: %w", version, err)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
@@ -161,7 +162,11 @@ func (s Snapshots) save(ctx context.Context) (string, error) {
 	}
 	q.Header.Set("Content-Type", "application/json")
 	q.SetBasicAuth("server", password)
-	a, err := boundedhttp.Do(boundedhttp.NewClient(nil, &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, 0), q, maxAnswer)
+	var a boundedhttp.Answer
+	err = failpoint.As(ctx, "save snapshot of etcd", func() (err error) {
+		a, err = boundedhttp.Do(boundedhttp.NewClient(nil, &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, 0), q, maxAnswer)
+		return err
+	})
 	if err != nil {
 		return "", err
 	}

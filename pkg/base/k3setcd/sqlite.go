@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
@@ -60,13 +61,14 @@ func CopySQLite(ctx context.Context, server string, now time.Time) (dir string, 
 	if err = errors.Join(err, syncPath(part)); err != nil {
 		return dir, err
 	}
-	if err = os.Rename(part, dir); err != nil {
+	if err = failpoint.Do("write", dir, func() error { return os.Rename(part, dir) }); err != nil {
 		return dir, err
 	}
 	names, err := safefile.Names(filepath.Dir(dir), maxSnapshots)
 	for _, name := range names {
 		if strings.HasPrefix(name, copyPrefix) && name != filepath.Base(dir) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(filepath.Dir(dir), name)))
+			old := filepath.Join(filepath.Dir(dir), name)
+			err = errors.Join(err, failpoint.Do("remove", old, func() error { return os.RemoveAll(old) }))
 		}
 	}
 	return dir, errors.Join(err, syncPath(filepath.Dir(dir)))

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/peer"
 	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
@@ -155,9 +156,9 @@ func (k K3s) Restart(ctx context.Context, found Process) error {
 	conn, err := peer.Dial(ctx, k.Socket)
 	switch none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED); {
 	case err == nil:
-		err = ask(ctx, conn)
+		err = failpoint.As(ctx, "ask supervisor", func() error { return ask(ctx, conn) })
 	case none && found.PID != 0:
-		err = nothingDone(k.terminate(found))
+		err = failpoint.As(ctx, "end k3s", func() error { return nothingDone(k.terminate(found)) })
 	default:
 		err = nothingDone(err)
 	}

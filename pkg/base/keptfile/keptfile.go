@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
@@ -177,7 +178,8 @@ func (f File) Keep(w Desired) (Result, error) {
 	part := filepath.Join(dir, "."+filepath.Base(f.Path)+".part")
 	if w.Do == Remove {
 		_, err1 := remove(part)
-		did, err2 := remove(f.Path)
+		var did Result
+		err2 := failpoint.Do("remove", f.Path, func() (err error) { did, err = remove(f.Path); return err })
 		if err := errors.Join(err1, err2); err != nil {
 			return Same, fmt.Errorf("remove %s: %w", f.Name, err)
 		}

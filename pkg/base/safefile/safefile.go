@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 )
 
 // Small is a bound for files of one value or one page, in bytes.
@@ -118,7 +120,7 @@ func Replace(path, part, content string, mode os.FileMode) error {
 	if err := Create(part, content, mode); err != nil {
 		return err
 	}
-	err := os.Rename(part, path)
+	err := failpoint.Do("write", path, func() error { return os.Rename(part, path) })
 	if err != nil {
 		_ = os.Remove(part)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pubsub"
@@ -137,7 +138,7 @@ func (c *Component) anyStuck(now time.Time) bool {
 
 // touch sets the time of the file at path and makes it where it is missing.
 func touch(path string, now time.Time) error {
-	err := os.Chtimes(path, now, now)
+	err := failpoint.Do("touch", path, func() error { return os.Chtimes(path, now, now) })
 	if errors.Is(err, fs.ErrNotExist) {
 		var f *os.File
 		if f, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o644); err == nil { //nolint:gosec // EVE's watchdog reads it
@@ -179,7 +180,7 @@ func WritePID(log logrus.FieldLogger, path string) (remove func()) {
 		if pid, ok := readPID(path); !ok || pid != own {
 			return // someone else's by now
 		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := failpoint.Do("remove", path, func() error { return os.Remove(path) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			log.WithError(err).Error("cannot remove pid file")
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
@@ -103,7 +104,8 @@ func (l LeafFiles) Aside(reset time.Time) error {
 	}
 	to := keptOf(dir, reset)
 	if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
-		if err := os.RemoveAll(filepath.Join(dir, kept)); err != nil {
+		old := filepath.Join(dir, kept)
+		if err := failpoint.Do("remove", old, func() error { return os.RemoveAll(old) }); err != nil {
 			return err
 		}
 	}
@@ -124,13 +126,15 @@ func (l LeafFiles) Back(reset time.Time) error {
 	for _, part := range layout {
 		for name := range strings.FieldsSeq(part.leaves) {
 			file := filepath.Join(part.dir, name+".crt")
-			err := os.Rename(filepath.Join(keptOf(dir, reset), file), filepath.Join(dir, file))
+			to := filepath.Join(dir, file)
+			err := failpoint.Do("restore", to, func() error { return os.Rename(filepath.Join(keptOf(dir, reset), file), to) })
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
 	}
-	return os.RemoveAll(keptOf(dir, reset))
+	left := keptOf(dir, reset)
+	return failpoint.Do("remove", left, func() error { return os.RemoveAll(left) })
 }
 
 // Kept reports whether certificates are aside for that reset.
@@ -150,5 +154,5 @@ func move(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	return os.Rename(from, to)
+	return failpoint.Do("move", from, func() error { return os.Rename(from, to) })
 }

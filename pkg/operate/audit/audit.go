@@ -22,6 +22,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -104,7 +105,8 @@ func (c *Component) look() facts {
 func (c *Component) apply(a action) error {
 	errs := []error{a.err}
 	for _, s := range a.remove {
-		if err := os.Remove(filepath.Join(c.Record.Dir, s.name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		path := filepath.Join(c.Record.Dir, s.name)
+		if err := failpoint.Do("remove", path, func() error { return os.Remove(path) }); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("remove old audit file: %w", err))
 		}
 	}

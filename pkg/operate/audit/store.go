@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
@@ -84,7 +85,8 @@ func (s *store) write(dir string, most int64, line []byte) error {
 	if s.torn {
 		line = append([]byte{'\n'}, line...)
 	}
-	n, err := s.file.Write(line)
+	n := 0
+	err := failpoint.Do("append to", s.file.Name(), func() (err error) { n, err = s.file.Write(line); return err })
 	s.size += int64(n)
 	if n > 0 {
 		s.torn = n < len(line)

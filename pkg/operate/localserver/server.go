@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/peer"
 )
 
@@ -269,7 +270,7 @@ func listenSocket(ctx context.Context, path string) (*socket, error) {
 		file, err = os.Lstat(made)
 	}
 	if err == nil {
-		err = os.Rename(made, path)
+		err = failpoint.Do("write", path, func() error { return os.Rename(made, path) })
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("put socket in its place: %w", err), l.Close())
@@ -325,7 +326,7 @@ func (s *socket) there() bool {
 func (s *socket) Close() error {
 	var err error
 	if s.there() {
-		err = os.Remove(s.path)
+		err = failpoint.Do("remove", s.path, func() error { return os.Remove(s.path) })
 	}
 	return errors.Join(err, s.UnixListener.Close())
 }

@@ -43,6 +43,9 @@ type Topic struct {
 	renewed bool
 }
 
+// String is the name of the topic.
+func (t Topic) String() string { return t.name }
+
 // TopicOf is the topic of T.
 func TopicOf[T any]() Topic {
 	return Topic{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/keptfile"
 )
 
@@ -52,7 +53,8 @@ func (o *output) note(slots ...int) {
 	for _, i := range slots {
 		slot, err := encodeSlot(o.slots[i])
 		if err == nil && o.journal != nil {
-			if _, err = o.journal.WriteAt(slot, int64(i)*slotSize); err != nil {
+			err = failpoint.Do("write to", o.journal.Name(), func() error { _, err := o.journal.WriteAt(slot, int64(i)*slotSize); return err })
+			if err != nil {
 				err = fmt.Errorf("write journal of app logs: %w", err)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
@@ -109,7 +110,7 @@ func put(path, text string) error {
 	if err := safefile.Create(part, text, 0o644); err != nil {
 		return err
 	}
-	err := os.Link(part, path)
+	err := failpoint.Do("write", path, func() error { return os.Link(part, path) })
 	if errors.Is(err, fs.ErrExist) {
 		err = errChanged
 	}
@@ -121,7 +122,7 @@ func put(path, text string) error {
 func take(path string, id identity) error {
 	aside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".old")
 	_ = os.Remove(aside) // an empty directory, say; what cannot be replaced the rename tells
-	if err := os.Rename(path, aside); err != nil {
+	if err := failpoint.Do("remove", path, func() error { return os.Rename(path, aside) }); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
@@ -85,7 +86,7 @@ func (c *Component) dropOldForce() {
 		if err != nil {
 			continue
 		}
-		if err := os.Remove(path); err != nil {
+		if err := failpoint.Do("remove", path, func() error { return os.Remove(path) }); err != nil {
 			c.rec.spend(path, markOf(info))
 			c.Log.WithError(err).Warn("NodeDrainStatus force file from before this boot cannot be removed, it is ignored until it is written again")
 			continue
@@ -134,7 +135,7 @@ func (c *Component) consumeForce(tookEffect bool) (left bool) {
 		if err != nil || v.Status != types.DrainComplete || c.rec.Spent[path] == v.mark {
 			continue
 		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := failpoint.Do("remove", path, func() error { return os.Remove(path) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			left = true
 			c.rec.spend(path, v.mark)
 			c.Log.WithError(err).Warn("NodeDrainStatus force file cannot be removed, it is ignored until it is written again")

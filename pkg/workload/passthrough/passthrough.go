@@ -21,6 +21,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -170,7 +171,7 @@ func (Host) Raise(name string) (Raised, error) {
 	case link.Attrs().Flags&net.FlagUp != 0:
 		return WasUp, nil
 	}
-	if err := netlink.LinkSetUp(link); err != nil {
+	if err := failpoint.Do("set up", "link", func() error { return netlink.LinkSetUp(link) }); err != nil {
 		return Absent, fmt.Errorf("set interface %s up: %w", name, err)
 	}
 	return SetUp, nil

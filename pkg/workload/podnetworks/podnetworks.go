@@ -21,6 +21,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
@@ -138,14 +139,16 @@ func (c *Component) mark(a action) (first error) {
 	for name, mark := range a.write {
 		err := os.WriteFile(part, []byte(mark), 0o644) //nolint:gosec // eve-bridge reads it in another container
 		if err == nil {
-			err = os.Rename(part, filepath.Join(c.Dir, name))
+			path := filepath.Join(c.Dir, name)
+			err = failpoint.Do("write", path, func() error { return os.Rename(part, path) })
 		}
 		if first = cmp.Or(first, err); err == nil {
 			c.files[name] = mark
 		}
 	}
 	for _, name := range a.remove {
-		if err := os.Remove(filepath.Join(c.Dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		path := filepath.Join(c.Dir, name)
+		if err := failpoint.Do("remove", path, func() error { return os.Remove(path) }); !errors.Is(err, fs.ErrNotExist) {
 			first = cmp.Or(first, err)
 		}
 	}

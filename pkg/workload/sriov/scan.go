@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
@@ -192,6 +193,8 @@ func write(path, text string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
+	return failpoint.Do("write to", path, func() error {
+		_, err := f.WriteString(text)
+		return errors.Join(err, f.Close())
+	})
 }

@@ -1,0 +1,5 @@
+//go:build !failpoints
+
+package main
+
+func main() { run() }
