@@ -152,7 +152,9 @@ func TestTheTestBuildKillsItselfWhereItIsTold(t *testing.T) {
 	if err := os.Remove(d.file("failpoints/passed")); err != nil {
 		t.Fatal(err)
 	}
-	how := d.run(func() bool { return slices.Contains(d.lines("failpoints/passed"), "watchdog/touch /run/zedkube.touch/after") })
+	how := d.run(func() bool {
+		return slices.Contains(d.lines("failpoints/passed"), "watchdog/touch /run/zedkube.touch/after")
+	})
 	if !how.Success() || there("run/zedkube.pid") {
 		t.Errorf("it ended so: %v; its pid file is there: %v", how, there("run/zedkube.pid"))
 	}

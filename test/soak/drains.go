@@ -46,11 +46,15 @@ func drains(ctx context.Context, r *Run) (err error) {
 type rampage struct {
 	*Stage
 	began   time.Time
-	foreign sync.Mutex // held while one node has someone else's cordon
+	more    func() bool // whether to go on, where others kill and give faults; nil where this does
+	foreign sync.Mutex  // held while one node has someone else's cordon
 }
 
 // goesOn says whether there were not enough kills yet.
 func (r *rampage) goesOn() bool {
+	if r.more != nil {
+		return r.more()
+	}
 	if r.Short {
 		return r.kills() < 50 || time.Since(r.began) < 2*time.Minute
 	}
@@ -148,8 +152,10 @@ func (v *victim) haunted(ctx context.Context, play func(context.Context) error) 
 	kills, faults := rand.New(rand.NewPCG(v.rng.Uint64(), 0)), rand.New(rand.NewPCG(v.rng.Uint64(), 0))
 	var killed, faulted error
 	var both sync.WaitGroup
-	both.Go(func() { killed = v.killOften(haunting, kills) })
-	both.Go(func() { faulted = v.faultOften(haunting, faults) })
+	if v.more == nil {
+		both.Go(func() { killed = v.killOften(haunting, kills) })
+		both.Go(func() { faulted = v.faultOften(haunting, faults) })
+	}
 	err := play(ctx)
 	stop()
 	both.Wait()

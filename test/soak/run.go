@@ -136,14 +136,14 @@ func (r *Run) play(ctx context.Context, s Scene) (Counts, time.Duration) {
 
 // build builds the program as its own tests have it, which may say how long an
 // hour is (cmd/zedkube/script_test.go): the binary of the tests is the program
-// where that is its name. root is the module's directory.
+// where that is its name. It can be killed at its kill points. root is the module's directory.
 func build(ctx context.Context, root, dir string, flags ...string) (string, error) {
 	program, err := filepath.Abs(filepath.Join(dir, "zedkube"))
 	if err != nil {
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, "go", append([]string{
-		"test", "-c", "-vet=off", "-tags=kustomize_disable_go_plugin_support", "-o", program,
+		"test", "-c", "-vet=off", "-tags=kustomize_disable_go_plugin_support,failpoints", "-o", program,
 	}, append(flags, "./cmd/zedkube")...)...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {

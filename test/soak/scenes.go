@@ -13,6 +13,15 @@ func scenes() []Scene {
 				"their agents are killed and their API servers have faults meanwhile",
 		},
 		{
+			Name: "killpoints", Run: killpoints, KillPoints: reachedBy("killpoints"),
+			Does: "the same drains, kubeconfigs are issued and an application comes and goes; the agents kill themselves before and after their own effects, " +
+				"at the points that the test build lists, those first that were hit least",
+		},
+		{
+			Name: "faultpoints", Run: faulty, FaultPoints: faultNames(),
+			Does: "the same drains; what the agents ask of the API server in each state of a drain meets one fault after the other, those first that were hit least",
+		},
+		{
 			Name: "lost-nodes", Package: "test/apps", Test: "TestSoakKillPoints", Needs: devcluster.CanHost,
 			Does: "a node with a virtual machine is cut off or killed and comes back, on hosts of their own with the real KubeVirt; agents are killed meanwhile",
 		},

@@ -1,0 +1,181 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/history"
+	"github.com/zedkube/zedkube/types"
+)
+
+// sent are the requests that agents send in each state of a drain, a verb and a resource
+// each. NOTREQUESTED is after the join, while nodes are reported and one of them is
+// elected, and the return from a drain.
+var sent = []struct {
+	phase    types.DrainStatus
+	requests string
+}{
+	{types.DrainNotRequested, "get nodes, patch nodes, delete leases, update leases, get leases, watch nodes, watch pods, get configmaps"},
+	{types.DrainRequested, "get leases, create leases, get nodes, create events"},
+	{types.DrainStarting, "get leases, create leases, get nodes, patch nodes, create events"},
+	{types.DrainCordoned, "get pods, create eviction, get nodes, patch nodes, create events, watch pods"},
+	{types.DrainRetrying, "get pods, create eviction, get nodes, patch nodes, create events, watch pods"},
+	{types.DrainComplete, "get nodes, patch nodes, create events, watch nodes"},
+}
+
+// spoiling are what may become of such a request. After reset=0 it was carried out, and
+// nobody is told.
+var spoiling = []devcluster.Fault{"403", "409", "429", "500", "503", "reset=0", "expired"}
+
+// whole are what all requests of a node meet.
+var whole = []devcluster.Fault{devcluster.Refused, devcluster.Hung, devcluster.Slow(2 * time.Second)}
+
+// faultPoint is a request, the fault that it meets, and what the drain is doing.
+type faultPoint struct {
+	request string // a verb and a resource; "all requests"
+	kind    devcluster.Fault
+	phase   types.DrainStatus
+}
+
+func (p faultPoint) String() string { return fmt.Sprintf("%s %s %s", p.request, p.kind, p.phase) }
+
+// fault is what the node's way to the API server is given for it.
+func (p faultPoint) fault() devcluster.Fault {
+	verb, resource, limited := strings.Cut(p.request, " ")
+	if !limited || verb == "all" {
+		return p.kind
+	}
+	return devcluster.Fault(fmt.Sprintf("%s,only=%s,of=%s", p.kind, verb, resource))
+}
+
+// faultPoints are all of them.
+func faultPoints() (all []faultPoint) {
+	for _, s := range sent {
+		for request := range strings.SplitSeq(s.requests, ", ") {
+			for _, kind := range spoiling {
+				if kind != "expired" || strings.HasPrefix(request, "watch ") {
+					all = append(all, faultPoint{request, kind, s.phase})
+				}
+			}
+		}
+		for _, kind := range whole {
+			all = append(all, faultPoint{"all requests", kind, s.phase})
+		}
+	}
+	return all
+}
+
+func faultNames() (names []string) {
+	for _, p := range faultPoints() {
+		names = append(names, p.String())
+	}
+	return names
+}
+
+// faulty lets three devices drain again and again, as drains does, while what their agents
+// ask of the API server meets one fault after the other, the one that was hit least first.
+func faulty(ctx context.Context, r *Run) (err error) {
+	s, err := r.Stage(ctx, devcluster.Options{}, "--hour", hour.String())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	enough := 150
+	if r.Short {
+		enough = 30
+	}
+	x := &rampage{Stage: s, more: func() bool { return s.faults() < enough }}
+	spoiling, stop := context.WithCancel(ctx)
+	defer stop()
+	var spoilers sync.WaitGroup
+	var failed [8]error
+	for i := range s.Fleet.Members {
+		p := &spoiler{rampage: x, i: i, rng: r.Rand(uint64(100 + i)), missed: map[faultPoint]int{}}
+		spoilers.Go(func() { failed[i] = p.spoil(spoiling) })
+	}
+	err = x.run(ctx)
+	stop()
+	spoilers.Wait()
+	return errors.Join(append(failed[:], err)...)
+}
+
+// faults is how many there were so far.
+func (r *Run) faults() (n int) {
+	r.count(func(c *Counts) { n = total(c.Faults) })
+	return n
+}
+
+// spoiler gives the API server of one node faults.
+type spoiler struct {
+	*rampage
+	i      int
+	rng    *rand.Rand
+	missed map[faultPoint]int // those that no request met in time
+}
+
+// soonMet is how long a fault waits for a request.
+const soonMet = 5 * time.Second
+
+func (p *spoiler) spoil(ctx context.Context) error {
+	m := p.Fleet.Members[p.i]
+	for ctx.Err() == nil && p.goesOn() {
+		is, _ := m.Watch.Drain.Get(types.Global)
+		point, ok := p.choose(is.Status)
+		if !ok {
+			wait(ctx, 20*time.Millisecond)
+			continue
+		}
+		p.History.Add(history.Event{Kind: history.Fault, Node: m.Name, Text: point.fault().String()})
+		before := p.Cluster.NodeTraffic(p.i)
+		if err := p.Cluster.SetNodeFault(p.i, point.fault()); err != nil {
+			return err
+		}
+		if strings.HasPrefix(point.request, "watch ") {
+			p.Cluster.CutWatches(p.i)
+		}
+		met := false
+		for end := time.Now().Add(soonMet); !met && ctx.Err() == nil && time.Now().Before(end); wait(ctx, 10*time.Millisecond) {
+			now := p.Cluster.NodeTraffic(p.i)
+			met = now.Spoiled > before.Spoiled
+		}
+		if point.request == "all requests" { // these are not counted as spoiled; the agent asks all the time
+			met = ctx.Err() == nil
+		}
+		wait(ctx, soon(p.rng, time.Second)) // the agent tries again
+		p.History.Add(history.Event{Kind: history.Fault, Node: m.Name, Text: devcluster.None.String()})
+		if err := p.Cluster.SetNodeFault(p.i, devcluster.None); err != nil {
+			return err
+		}
+		if met {
+			p.Faulted(point.String())
+		} else {
+			p.missed[point]++
+		}
+		wait(ctx, soon(p.rng, 2*time.Second))
+	}
+	return nil
+}
+
+// choose is one of the fault points of a state, of those that were hit least one that was missed least.
+func (p *spoiler) choose(phase types.DrainStatus) (best faultPoint, found bool) {
+	all := slices.DeleteFunc(faultPoints(), func(f faultPoint) bool { return f.phase != phase })
+	p.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	least := 0
+	p.count(func(c *Counts) {
+		for _, point := range all {
+			if n := 2*c.Faults[point.String()] + p.missed[point]; !found || n < least {
+				best, least, found = point, n, true
+			}
+		}
+	})
+	return best, found
+}
