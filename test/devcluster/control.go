@@ -18,11 +18,10 @@ import (
 // serves; the other two keep trying by themselves.
 func (c *Cluster) startControlPlane(ctx context.Context) error {
 	devkube, at := c.bin.path("devkube"), c.block.seat()
-	if _, err := c.crew.start("etcd", devkube, c.etcdArgs(at, "--initial-cluster="+at.peer())...); err != nil {
+	if err := c.startServer("etcd", devkube, c.etcdArgs(at, "--initial-cluster="+at.peer())); err != nil {
 		return err
 	}
-	etcd := at.address(at.ports.etcd)
-	if err := poll(ctx, "etcd", func() bool { return dials(etcd) }); err != nil {
+	if err := c.etcdListens(ctx); err != nil {
 		return err
 	}
 	more, err := c.auditArgs()
@@ -32,7 +31,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if c.crowd {
 		more = append(more, noTaints)
 	}
-	if _, err := c.crew.start("kube-apiserver", devkube, append(c.apiserverArgs(at), more...)...); err != nil {
+	if err := c.startServer("kube-apiserver", devkube, append(c.apiserverArgs(at), more...)); err != nil {
 		return err
 	}
 	if err := poll(ctx, "the API server", func() bool { return c.apiReady(ctx) }); err != nil {
@@ -41,10 +40,10 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err := c.defineCustoms(ctx); err != nil {
 		return err
 	}
-	if _, err := c.crew.start("kube-controller-manager", devkube, c.kcmArgs(at)...); err != nil {
+	if err := c.startServer("kube-controller-manager", devkube, c.kcmArgs(at)); err != nil {
 		return err
 	}
-	if _, err = c.crew.start("kube-scheduler", devkube, c.schedulerArgs(at)...); err != nil {
+	if err := c.startServer("kube-scheduler", devkube, c.schedulerArgs(at)); err != nil {
 		return err
 	}
 	if err := c.startKubeVirt(at); err != nil {

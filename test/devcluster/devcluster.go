@@ -64,6 +64,7 @@ type Cluster struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	proxies []*proxy
+	servers []server // on loopback, in the order of their start
 
 	hosts []*host // one for each node; nil on loopback
 	wire  *wire
