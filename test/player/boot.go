@@ -2,12 +2,15 @@ package player
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -27,12 +30,6 @@ func (d *Device) boot(ctx context.Context, booted chan<- error) error {
 	if err != nil {
 		return err
 	}
-	agents, stopAgents := context.WithCancel(ctx)
-	var serving sync.WaitGroup
-	serving.Go(func() { bus.Run(agents) })
-	defer serving.Wait()
-	defer d.waits.Wait()
-	defer stopAgents()
 	if err := d.start(); err != nil {
 		return err
 	}
@@ -44,7 +41,60 @@ func (d *Device) boot(ctx context.Context, booted chan<- error) error {
 	case booted <- nil:
 	default:
 	}
-	return d.react(agents, bell)
+	for {
+		err := d.agents(ctx, bus, bell)
+		var restart *agentsRestart
+		if !errors.As(err, &restart) {
+			return err
+		}
+		restart.while()
+		if bus, bell, err = d.openTopics(); err != nil {
+			return err
+		}
+		if d.deferred {
+			d.CommandReboot() // the controller says it again to a zedagent that has forgotten it
+		}
+		d.waitsForDrain, d.deferred, d.heard, d.waiting = false, false, types.NodeDrainStatus{}, nil
+		close(restart.done)
+	}
+}
+
+// agents is one run of the other agents, on topics that are open.
+func (d *Device) agents(ctx context.Context, bus *pubsub.Bus, bell <-chan struct{}) error {
+	ctx, stop := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	serving.Go(func() { bus.Run(ctx) })
+	defer serving.Wait()
+	defer d.waits.Wait()
+	defer stop()
+	return d.react(ctx, bell)
+}
+
+// agentsRestart ends one run of the other agents.
+type agentsRestart struct {
+	while func()
+	done  chan struct{}
+}
+
+func (*agentsRestart) Error() string { return "the other agents restart" }
+
+// RestartAgents ends all other agents of the device, calls while, starts them
+// again and returns when they publish what they had published. What they had
+// heard they hear anew; zedkube goes on meanwhile. While the device is between two
+// boots it waits.
+func (d *Device) RestartAgents(ctx context.Context, while func()) error {
+	restart := &agentsRestart{while, make(chan struct{})}
+	select {
+	case d.restarts <- restart:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-restart.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // reboot stops the program and the node's kubelet and ends this boot.

@@ -54,6 +54,7 @@ type Device struct {
 	bare          atomic.Bool           // the cluster interface has no address
 	commands      chan struct{}         // reboots
 	cuts          chan struct{}         // of the power
+	restarts      chan *agentsRestart
 	waitsForDrain bool                  // nodeagent's word
 	heard         types.NodeDrainStatus // zedagent's last look
 	deferred      bool
@@ -74,6 +75,7 @@ type Device struct {
 // Boot switches the device on. It runs until ctx is done or PowerOff.
 func (d *Device) Boot(ctx context.Context) error {
 	d.commands, d.cuts = make(chan struct{}, 1), make(chan struct{}, 1)
+	d.restarts = make(chan *agentsRestart)
 	ctx, d.power = context.WithCancel(ctx)
 	booted := make(chan error, 1)
 	d.off.Go(func() { d.live(ctx, booted) })
@@ -149,6 +151,8 @@ func (d *Device) react(ctx context.Context, bell <-chan struct{}) error {
 		case <-d.cuts:
 			d.KillProgram()
 			return d.reboot(ctx)
+		case restart := <-d.restarts:
+			return restart
 		case <-bell:
 		case <-tick.C:
 		}
