@@ -51,9 +51,9 @@ type Device struct {
 	controllerCert types.ControllerCert
 	withheld       [2]bool // by Cert
 
-	bare          atomic.Bool           // the cluster interface has no address
-	commands      chan struct{}         // reboots
-	cuts          chan struct{}         // of the power
+	bare          atomic.Bool   // the cluster interface has no address
+	commands      chan struct{} // reboots
+	cuts          chan struct{} // of the power
 	restarts      chan *agentsRestart
 	waitsForDrain bool                  // nodeagent's word
 	heard         types.NodeDrainStatus // zedagent's last look

@@ -1,6 +1,7 @@
 package player
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -126,12 +127,17 @@ func (d *Device) kill() bool {
 // RestartProgram ends the program without warning and starts it again at once.
 // While the device is between two boots it does nothing and returns false.
 func (d *Device) RestartProgram() (bool, error) {
+	return d.RestartProgramAfter(func() error { return nil })
+}
+
+// RestartProgramAfter is RestartProgram that calls do while the program is off.
+func (d *Device) RestartProgramAfter(do func() error) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.kill() {
 		return false, nil
 	}
-	return true, d.launch()
+	return true, errors.Join(do(), d.launch())
 }
 
 // StopProgram ends the program politely while the rest of the device goes on.

@@ -71,7 +71,7 @@ func (s *Stage) seeNode(ctx context.Context) func(o any, gone bool) {
 	return func(o any, gone bool) {
 		n := o.(*corev1.Node)
 		_, etcd := n.Labels["node-role.kubernetes.io/etcd"]
-		is := history.Object{Gone: gone, Mark: mark(n), Unschedulable: n.Spec.Unschedulable, Voter: etcd && n.Labels["node.etcd.io/learner"] == ""}
+		is := history.Object{Gone: gone, Mark: s.mark(n), Unschedulable: n.Spec.Unschedulable, Voter: etcd && n.Labels["node.etcd.io/learner"] == ""}
 		for _, c := range n.Status.Conditions {
 			is.Ready = is.Ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 		}
@@ -90,8 +90,8 @@ func (s *Stage) seeNode(ctx context.Context) func(o any, gone bool) {
 }
 
 // mark is our annotation on a node that is cordoned, "" for none.
-func mark(n *corev1.Node) string {
-	if !n.Spec.Unschedulable {
+func (s *Stage) mark(n *corev1.Node) string {
+	if !n.Spec.Unschedulable || n.Name == s.TieBreaker {
 		return ""
 	}
 	return n.Annotations[cordonMark]
@@ -259,7 +259,7 @@ func (s *Stage) lookAtLock(ctx context.Context, node, cordon string) {
 		return
 	}
 	n, err := s.Cluster.Client().CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-	if err == nil && mark(n) == cordon {
+	if err == nil && s.mark(n) == cordon {
 		s.History.Add(history.Event{Kind: history.LockIs, Node: node, Look: look})
 	}
 }

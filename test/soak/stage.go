@@ -28,6 +28,10 @@ type Stage struct {
 	Cluster *devcluster.Cluster
 	Fleet   *player.Fleet
 
+	// TieBreaker is the name of the cluster's tie-breaker, whose own cordon is none
+	// of a drain. Where there is one, it is set before it is told.
+	TieBreaker string
+
 	alive     context.Context // until Close
 	end       context.CancelFunc
 	recording sync.WaitGroup
@@ -275,7 +279,7 @@ func (s *Stage) leftovers(ctx context.Context) (*history.Look, error) {
 		return nil, err
 	}
 	for _, n := range list.Items {
-		if n.Annotations[cordonMark] != "" || n.Spec.Unschedulable {
+		if n.Name != s.TieBreaker && (n.Annotations[cordonMark] != "" || n.Spec.Unschedulable) {
 			look.Left = append(look.Left, n.Name)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // Variable is the environment variable that names the file with the offset.
-// Only a program that Build has made reads it.
+// Only a program that Go has made reads it.
 const Variable = "WALLCLOCK_OFFSET_FILE"
 
 // What is replaced in the toolchain's package time, in Now.
@@ -36,10 +36,9 @@ const (
 //go:embed offset.go.txt
 var added []byte
 
-// Build compiles a package, which is named as for the go command run in dir,
-// with the further arguments of go build. It compiles all that depends on package
-// time, once for the build cache.
-func Build(ctx context.Context, dir, pkg, program string, args ...string) error {
+// Go runs the go command in dir, to build something: build or test, and what
+// follows. It compiles all that depends on package time, once for the build cache.
+func Go(ctx context.Context, dir, command string, args ...string) error {
 	work, err := os.MkdirTemp("", "wallclock-")
 	if err != nil {
 		return err
@@ -49,11 +48,10 @@ func Build(ctx context.Context, dir, pkg, program string, args ...string) error 
 	if err != nil {
 		return err
 	}
-	args = append([]string{"build", "-overlay", overlay, "-o", program}, args...)
-	build := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	build := exec.CommandContext(ctx, "go", append([]string{command, "-overlay", overlay}, args...)...)
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s with a wall clock that can be set: %w: %s", pkg, err, out)
+		return fmt.Errorf("go %s with a wall clock that can be set: %w: %s", command, err, out)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 func TestOnlyTheWallClockIsSet(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "prints")
-	if err := Build(t.Context(), ".", "./testdata/prints", program); err != nil {
+	if err := Go(t.Context(), ".", "build", "-o", program, "./testdata/prints"); err != nil {
 		t.Fatal(err)
 	}
 	clock, err := New(filepath.Join(dir, "offset"))
