@@ -51,10 +51,7 @@ func (d *Device) boot(ctx context.Context, booted chan<- error) error {
 		if bus, bell, err = d.openTopics(); err != nil {
 			return err
 		}
-		if d.deferred {
-			d.CommandReboot() // the controller says it again to a zedagent that has forgotten it
-		}
-		d.waitsForDrain, d.deferred, d.heard, d.waiting = false, false, types.NodeDrainStatus{}, nil
+		d.heard, d.waiting = types.NodeDrainStatus{}, nil
 		close(restart.done)
 	}
 }
@@ -80,8 +77,8 @@ func (*agentsRestart) Error() string { return "the other agents restart" }
 
 // RestartAgents ends all other agents of the device, calls while, starts them
 // again and returns when they publish what they had published. What they had
-// heard they hear anew; zedkube goes on meanwhile. While the device is between two
-// boots it waits.
+// heard they hear anew; what they have put off they still do. zedkube goes on
+// meanwhile. While the device is between two boots it waits.
 func (d *Device) RestartAgents(ctx context.Context, while func()) error {
 	restart := &agentsRestart{while, make(chan struct{})}
 	select {

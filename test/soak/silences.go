@@ -62,7 +62,11 @@ func restores(ctx context.Context, r *Run) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var one sync.Mutex // restores at a time
 	var kept bool
-	return (&rampage{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, v *victim, rng *rand.Rand) error {
+	// No cordon of somebody else: etcd would forget that, too.
+	stories := func(v *victim) []func(context.Context) error {
+		return []func(context.Context) error{v.reboots, v.withdraws, v.asksTwice}
+	}
+	return (&rampage{Stage: s}).disturbed(ctx, r.many(), stories, func(ctx context.Context, v *victim, rng *rand.Rand) error {
 		if !one.TryLock() {
 			return nil
 		}
