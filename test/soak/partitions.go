@@ -33,7 +33,7 @@ func partitions(ctx context.Context, r *Run) (err error) {
 		v.Faulted(fmt.Sprintf("partition: %s, %s", cut.name, is.Status))
 		v.Alone(v.Name, true)
 		defer v.Alone(v.Name, false)
-		for end := time.Now().Add(soon(rng, 25*time.Second)); ; {
+		for end := time.Now().Add(soon(rng, unnoticed)); ; {
 			err := cut.cut(v.Cluster, v.i)
 			wait(ctx, min(time.Until(end), 100*time.Millisecond+soon(rng, cut.long)))
 			if err = errors.Join(err, cut.heal(v.Cluster, v.i)); err != nil || !time.Now().Before(end) {
@@ -43,6 +43,11 @@ func partitions(ctx context.Context, r *Run) (err error) {
 		}
 	})
 }
+
+// unnoticed is for how long a kubelet may be cut off before its node is lost. A
+// simulated kubelet does not make its pods Ready again after that, as a real one
+// does; hosts that are cut off for longer are in test/hosts and test/apps.
+const unnoticed = 10 * time.Second
 
 // cuts are what can happen to a cable.
 var cuts = []struct {
