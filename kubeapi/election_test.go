@@ -205,3 +205,31 @@ func TestEVEsElectorFollowsOursAndIsFollowed(t *testing.T) {
 		t.Logf("ours leads %v after EVE has stopped", n2.word.on.Sub(begin))
 	})
 }
+
+func TestALeaseThatIsRemovedIsItsHoldersUntilItHasRunOut(t *testing.T) {
+	for name, cut := range map[string]bool{"whose holder hears of it": false, "whose holder is cut off": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, n1, n2 := pair(t)
+				if cut {
+					n1.link.set(func() { n1.link.cut = true })
+				}
+				_, written := s.get(leases.StatsLease)
+				s.remove(leases.StatsLease)
+				for range 50 {
+					time.Sleep(100 * time.Millisecond)
+					_, one, _ := n1.word.last()
+					if _, other, _ := n2.word.last(); one && other {
+						t.Fatal("both lead")
+					}
+				}
+				time.Sleep(time.Minute)
+				want := map[bool]string{false: "n1", true: "n2"}[cut]
+				n2.word.is(t, "a minute later", want, cut)
+				if took := n2.word.on.Sub(written); cut && (took < leases.LeaseDuration-5*time.Second || took > leases.LeaseDuration+12*time.Second) {
+					t.Errorf("it is followed %v after its last renewal", took)
+				}
+			})
+		})
+	}
+}

@@ -3,6 +3,7 @@ package leases
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -42,6 +43,7 @@ type candidate struct {
 	until time.Time   // this node leads until then, if it is not renewed
 	terms []time.Time // when the Lease was acquired by the last writes of ours
 	left  time.Time   // when the Lease was acquired that an earlier election left in our name
+	last  observation // the Lease as another node held it
 }
 
 func (p *candidate) elector() (*leaderelection.LeaderElector, error) {
@@ -68,6 +70,10 @@ func (p *candidate) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	switch {
 	case access.NotFound(err):
 		p.hold(time.Time{}, false)
+		if time.Now().Before(p.vanished()) {
+			p.failed()
+			return nil, nil, errVanished
+		}
 		return nil, nil, err
 	case err != nil:
 		p.failed()
@@ -134,6 +140,26 @@ func (p *candidate) inherits(holder string, acquired time.Time) bool {
 		p.left = acquired
 	}
 	return acquired.Equal(p.left)
+}
+
+// errVanished is why the elector takes no Lease that is not there.
+var errVanished = errors.New("the lease was removed, and its holder may not know it yet")
+
+// sees notes the Lease for vanished.
+func (p *candidate) sees(seen observation, ours bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last = seen; ours {
+		p.last = observation{}
+	}
+}
+
+// vanished is until when the Lease is another node's if it has been removed: its
+// holder may hear of that later than we do, as after etcd was restored.
+func (p *candidate) vanished() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last.until(LeaseDuration)
 }
 
 // failed notes that the elector's try has failed.
@@ -294,6 +320,12 @@ func (p *candidate) leaseView(now time.Time) (leaseView, <-chan struct{}) {
 	seen, whole, changed := p.seen.Look(StatsLease)
 	is := leaseView{whole: whole, until: seen.until(LeaseDuration)}
 	is.ours = p.wrote(seen.Holder, seen.Acquired) || p.inherits(seen.Holder, seen.Acquired)
+	switch until := p.vanished(); {
+	case seen.Name != "": // released too
+		p.sees(seen, is.ours)
+	case now.Before(until):
+		seen.Holder, is.until = p.last.Holder, until
+	}
 	if now.Before(is.until) {
 		is.holds = seen.Holder
 	}
