@@ -211,9 +211,10 @@ type AgentStamp struct {
 	// TieBreaker is the device that is named as the cluster's tie-breaker, zero for
 	// none. A zedkube from before this field does not say.
 	TieBreaker uuid.UUID `json:"tieBreaker,omitzero"`
-	Leaving    bool      `json:"leaving,omitempty"` // it is decided that this node leaves its cluster
-	TLS        bool      `json:"tls,omitempty"`     // the status server has a token to speak TLS with; a zedkube from before this field speaks none
-	Renewed    time.Time `json:"renewed,omitzero"`  // when the agent wrote this, by its own clock: only there so that each write is a change
+	Leaving    bool      `json:"leaving,omitempty"`   // it is decided that this node leaves its cluster
+	TLS        bool      `json:"tls,omitempty"`       // the status server has a token to speak TLS with; a zedkube from before this field speaks none
+	Witnesses  int       `json:"witnesses,omitempty"` // its WitnessMost; a zedkube from before this field needs a word of every node
+	Renewed    time.Time `json:"renewed,omitzero"`    // when the agent wrote this, by its own clock: only there so that each write is a change
 }
 
 // DrainLock is the Lease that lets one node of the cluster drain at a time

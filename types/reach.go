@@ -1,7 +1,9 @@
 package types
 
 import (
+	"cmp"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"time"
@@ -132,18 +134,107 @@ const (
 	// WitnessSilent is how many looks in a row nothing may have answered: one
 	// lost packet is no death.
 	WitnessSilent = 3
+	// WitnessMost is how many nodes publish what they see of a lost one where there
+	// are more: each look of each is a change of a Node, which all agents receive.
+	WitnessMost = 10
+	// WitnessNeeded is how many of these have to agree then. The others are spares:
+	// an agent may hang, and two tables may differ in who is Ready.
+	WitnessNeeded = 7
 )
+
+// WitnessNodes are the names of the nodes that have to say whether the device of a
+// lost one answers them: all Ready ones whose stamp is not stale. Where there are
+// more than WitnessMost, and each knows of this limit, they are so many, servers
+// first, then in the order of a hash, so that they do not all stand beside each
+// other; limited says that there are more.
+func WitnessNodes(nodes map[string]Node) (names []string, limited bool) {
+	type candidate struct {
+		name   string
+		second int // 1 for what is no server
+		hash   uint32
+	}
+	compare := func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.second, b.second), cmp.Compare(a.hash, b.hash), cmp.Compare(a.name, b.name))
+	}
+	var first []candidate
+	limited = true
+	for name, n := range nodes {
+		if n.Ready != ConditionTrue || n.Foreign() {
+			continue
+		}
+		names = append(names, name)
+		limited = limited && n.Agent.Witnesses == WitnessMost
+		hash := fnv.New32a()
+		_, _ = hash.Write([]byte(n.UID)) // never fails
+		c := candidate{name, 1, hash.Sum32()}
+		if n.IsServer() {
+			c.second = 0
+		}
+		at, _ := slices.BinarySearchFunc(first, c, compare)
+		first = slices.Insert(first, at, c)
+		first = first[:min(len(first), WitnessMost)]
+	}
+	if limited = limited && len(names) > WitnessMost; !limited {
+		return names, false
+	}
+	names = names[:0]
+	for _, c := range first {
+		names = append(names, c.name)
+	}
+	return names, true
+}
 
 // Gone reports whether, as far as the network tells, the device of the Node lost
 // is gone: its kubelet does not report, and nothing on it has answered any node
 // that can tell. seen says when each witness's round last changed, by node name
 // and the caller's own clock. Where it is not, why says in a sentence who does not
 // agree or cannot tell; where it is, who agrees. It is closed: a node of ours that
-// says nothing does not agree, and with more than two nodes two have to agree. A
-// foreign node (Node.Foreign) is not waited for; that the device answers it is
+// says nothing does not agree, and with more than two nodes two have to agree; in a
+// large cluster WitnessNeeded of WitnessNodes have to. A node that is none of these,
+// as a foreign one (Node.Foreign), is not waited for; that the device answers it is
 // believed anyway (docs/wire.md, "Nodes").
 func Gone(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) (gone bool, why string) {
-	switch live, ok := nodes[lost.Name]; {
+	return ObservedBy(nodes, seen, now).Gone(lost)
+}
+
+// Silent is Gone of a Node that may be missing: whether nothing on the device of lost,
+// of which its name and its UID have to be known, has answered any node that can tell.
+func Silent(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) (silent bool, why string) {
+	return ObservedBy(nodes, seen, now).Silent(lost)
+}
+
+// Observed is what all nodes have published of lost ones, for who asks of many.
+type Observed struct {
+	nodes   map[string]Node
+	seen    map[string]time.Time
+	now     time.Time
+	needed  []string // WitnessNodes
+	limited bool
+	speak   []string // sorted: these, and all others that are Ready and publish anything
+	ready   int
+}
+
+// ObservedBy has the arguments of Gone.
+func ObservedBy(nodes map[string]Node, seen map[string]time.Time, now time.Time) Observed {
+	o := Observed{nodes: nodes, seen: seen, now: now}
+	o.needed, o.limited = WitnessNodes(nodes)
+	o.speak = slices.Clone(o.needed)
+	for name, n := range nodes {
+		if n.Ready != ConditionTrue {
+			continue
+		}
+		o.ready++
+		if n.Agent != nil && n.Witness != nil && (n.Foreign() || o.limited && !slices.Contains(o.needed, name)) {
+			o.speak = append(o.speak, name)
+		}
+	}
+	slices.Sort(o.speak)
+	return o
+}
+
+// Gone is Gone.
+func (o Observed) Gone(lost Node) (gone bool, why string) {
+	switch live, ok := o.nodes[lost.Name]; {
 	case !ok:
 		return false, fmt.Sprintf("node %s no longer exists", lost.Name)
 	case lost.UID == "" || live.UID != lost.UID:
@@ -151,34 +242,37 @@ func Gone(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.
 	case lost.Ready != ConditionUnknown || live.Ready != ConditionUnknown:
 		return false, fmt.Sprintf("node %s still reports", lost.Name)
 	}
-	return Silent(lost, nodes, seen, now)
+	return o.Silent(lost)
 }
 
-// Silent reports whether nothing on the device of lost, of which its name and its
-// UID have to be known, has answered any node that can tell; the Node itself may
-// be there or not. The rest is as of Gone.
-func Silent(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) (silent bool, why string) {
+// Silent is Silent.
+func (o Observed) Silent(lost Node) (silent bool, why string) {
 	var agree []string
-	ready, all := 0, len(nodes)
-	if _, there := nodes[lost.Name]; !there {
+	absent := "" // why a spare witness says nothing
+	ready, all, limited := o.ready, len(o.nodes), o.limited
+	if _, there := o.nodes[lost.Name]; !there {
 		all++
 	}
-	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		n := nodes[name]
-		if n.Ready != ConditionTrue {
-			continue
-		}
-		ready++
-		why := n.disagrees(lost, seen[name], now)
+	for _, name := range o.speak {
+		n, at := o.nodes[name], o.seen[name]
+		why := n.disagrees(lost, at, o.now)
+		// Of an answer that was published a moment ago nobody knows yet how old it is.
+		answered := n.answered(lost) != "" && (fresh(at, o.now) || limited && at.IsZero() && !n.Foreign())
+		needs := !n.Foreign() && (!limited || slices.Contains(o.needed, name))
 		switch {
-		case n.Foreign() && (n.Agent == nil || n.answered(lost) == "" || !fresh(seen[name], now)):
-			continue // nobody knows how old its word is, or it is no word of life
+		case !answered && !needs:
+			continue // it is no witness, and was answered long ago, or nobody knows when
+		case limited && !answered && !(fresh(at, o.now) && n.tells(lost)):
+			absent = cmp.Or(absent, why)
+			continue
 		case why != "":
 			return false, why
 		}
 		agree = append(agree, name)
 	}
 	switch {
+	case limited && len(agree) < WitnessNeeded:
+		return false, fmt.Sprintf("%d of %d nodes have to confirm that the device of node %s does not answer, and %d do: %s", WitnessNeeded, WitnessMost, lost.Name, len(agree), absent)
 	case len(agree) == 0:
 		return false, fmt.Sprintf("no Ready node knows whether the device of node %s answers", lost.Name)
 	case ready < 2: // a single server that loses its cable calls all others gone
@@ -244,6 +338,11 @@ func (w Witnesses) Seen(now time.Time, uptime time.Duration) map[string]time.Tim
 // fresh reports whether a word that was heard at seen still counts.
 func fresh(seen, now time.Time) bool {
 	return !seen.IsZero() && !seen.After(now) && now.Sub(seen) <= WitnessFresh
+}
+
+// tells reports whether n says anything of lost.
+func (n Node) tells(lost Node) bool {
+	return n.Witness != nil && slices.ContainsFunc(n.Witness.Sightings, func(s Sighting) bool { return s.UID == lost.UID })
 }
 
 // answered is where the device of lost answered n, "" for nowhere.

@@ -1,6 +1,9 @@
 package types
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 )
@@ -98,6 +101,133 @@ func TestGoneOnlyWhereEveryReadyNodeWithAnAgentHasFoundItSilent(t *testing.T) {
 			r.change(&w)
 			if gone, why := Gone(w.lost, w.nodes, w.seen, now); gone != r.gone || why != r.why {
 				t.Errorf("%v: %s\nwant %v: %s", gone, why, r.gone, r.why)
+			}
+		})
+	}
+}
+
+// large is a cluster of so many Ready nodes, the first three of them servers, whose
+// witnesses agree that n0 is silent; the others say nothing.
+func large(count int, now time.Time) (lost Node, nodes map[string]Node, seen map[string]time.Time) {
+	lost = Node{Name: "n0", UID: "u0", Ready: ConditionUnknown}
+	nodes, seen = map[string]Node{"n0": lost}, map[string]time.Time{}
+	for i := 1; i <= count; i++ {
+		name := fmt.Sprintf("n%d", i)
+		nodes[name] = Node{Name: name, UID: fmt.Sprintf("u%d", i), Ready: ConditionTrue, ControlPlane: i <= 3, Agent: &AgentStamp{Witnesses: WitnessMost}}
+	}
+	witnesses, _ := WitnessNodes(nodes)
+	for _, name := range witnesses {
+		n := nodes[name]
+		n.Witness = &Witness{Round: 1, Sightings: []Sighting{{Node: "n0", UID: "u0", Silent: WitnessSilent}}}
+		nodes[name], seen[name] = n, now
+	}
+	return lost, nodes, seen
+}
+
+func TestInALargeClusterAFewNodesAreWitnessesServersFirst(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	for _, count := range []int{1, 2, WitnessMost, WitnessMost + 1, 1000} {
+		_, nodes, _ := large(count, now)
+		names, limited := WitnessNodes(nodes)
+		if len(names) != min(count, WitnessMost) || limited != (count > WitnessMost) {
+			t.Errorf("of %d nodes %v, limited: %v", count, names, limited)
+		}
+		for i := 1; i <= min(count, 3); i++ {
+			if !slices.Contains(names, fmt.Sprintf("n%d", i)) {
+				t.Errorf("of %d nodes %v, without server n%d", count, names, i)
+			}
+		}
+		if again, _ := WitnessNodes(maps.Clone(nodes)); !slices.Equal(slices.Sorted(slices.Values(again)), slices.Sorted(slices.Values(names))) {
+			t.Errorf("%v, and then %v", names, again)
+		}
+		if slices.Contains(names, "n0") {
+			t.Error("the lost node is its own witness")
+		}
+	}
+}
+
+func TestWhereOneAgentKnowsNoLimitEveryNodeIsAWitness(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	for name, change := range map[string]func(*Node){
+		"of a former release": func(n *Node) { n.Agent = &AgentStamp{Version: "1"} },
+		"with another limit":  func(n *Node) { n.Agent = &AgentStamp{Witnesses: WitnessMost + 1} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lost, nodes, seen := large(30, now)
+			n := nodes["n30"]
+			change(&n)
+			nodes["n30"] = n
+			if names, limited := WitnessNodes(nodes); len(names) != 30 || limited {
+				t.Errorf("%d witnesses, limited: %v", len(names), limited)
+			}
+			if gone, why := Gone(lost, nodes, seen, now); gone {
+				t.Errorf("gone without the word of the others: %s", why)
+			}
+			n.StampStale = true // its agent runs no more
+			nodes["n30"] = n
+			if gone, why := Gone(lost, nodes, seen, now); !gone {
+				t.Errorf("not gone, though nobody is left who knows no limit: %s", why)
+			}
+		})
+	}
+}
+
+func TestInALargeClusterEnoughWitnessesHaveToAgreeAndNobodyMayDisagree(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	_, all, _ := large(30, now)
+	witnesses, _ := WitnessNodes(all)
+	other := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return name == "n0" || slices.Contains(witnesses, name) })[0]
+	sees := func(name string, s Sighting) func(map[string]Node, map[string]time.Time) {
+		return func(nodes map[string]Node, seen map[string]time.Time) {
+			n := nodes[name]
+			s.Node, s.UID = "n0", "u0"
+			n.Witness = &Witness{Round: 2, Sightings: []Sighting{s}}
+			nodes[name] = n
+		}
+	}
+	at := func(name string, ago time.Duration) func(map[string]Node, map[string]time.Time) {
+		return func(_ map[string]Node, seen map[string]time.Time) { seen[name] = now.Add(-ago) }
+	}
+	mute := func(count int) func(map[string]Node, map[string]time.Time) {
+		return func(nodes map[string]Node, _ map[string]time.Time) {
+			for _, name := range witnesses[:count] {
+				n := nodes[name]
+				n.Witness = nil
+				nodes[name] = n
+			}
+		}
+	}
+	outdated := func(nodes map[string]Node, _ map[string]time.Time) {
+		n := nodes[other]
+		n.StampStale = true
+		nodes[other] = n
+	}
+	type change = func(map[string]Node, map[string]time.Time)
+	for name, r := range map[string]struct {
+		changes []change
+		gone    bool
+	}{
+		"all witnesses agree":                                     {nil, true},
+		"three of them say nothing":                               {[]change{mute(WitnessMost - WitnessNeeded)}, true},
+		"four of them say nothing":                                {[]change{mute(WitnessMost - WitnessNeeded + 1)}, false},
+		"four of them have looked long ago":                       {[]change{at(witnesses[0], time.Minute), at(witnesses[1], time.Minute), at(witnesses[2], time.Minute), at(witnesses[3], time.Minute)}, false},
+		"one of them has looked twice only":                       {[]change{sees(witnesses[9], Sighting{Silent: 2})}, false},
+		"it answers one of them":                                  {[]change{sees(witnesses[9], Sighting{Alive: "a:1"})}, false},
+		"it answers another node":                                 {[]change{sees(other, Sighting{Alive: "a:1"}), at(other, 0)}, false},
+		"it answers another node, which has just begun":           {[]change{sees(other, Sighting{Alive: "a:1"})}, false},
+		"it answered another node long ago":                       {[]change{sees(other, Sighting{Alive: "a:1"}), at(other, time.Minute)}, true},
+		"it answered one whose stamp is stale, nobody knows when": {[]change{sees(other, Sighting{Alive: "a:1"}), outdated}, true},
+		"it answers one whose stamp is stale":                     {[]change{sees(other, Sighting{Alive: "a:1"}), outdated, at(other, 0)}, false},
+		"another node has looked twice only":                      {[]change{sees(other, Sighting{Silent: 2}), at(other, 0)}, true},
+		"another node agrees, and four witnesses say nothing":     {[]change{sees(other, Sighting{Silent: 9}), at(other, 0), mute(4)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lost, nodes, seen := large(30, now)
+			for _, c := range r.changes {
+				c(nodes, seen)
+			}
+			if gone, why := Gone(lost, nodes, seen, now); gone != r.gone {
+				t.Errorf("gone: %v, because %s", gone, why)
 			}
 		})
 	}

@@ -307,10 +307,11 @@ func (c *Component) look() facts {
 	c.stamps = c.stamps.Hear(nodes, f.known, f.uptime)
 	f.stamps = c.stamps
 	c.witnesses = c.witnesses.Hear(nodes, f.uptime)
-	seen := c.witnesses.Seen(f.now, f.uptime)
-	for name, n := range nodes {
-		if f.known && name != f.own.Name {
-			f.off[name], _ = types.Gone(n, nodes, seen, f.now)
+	lost := slices.DeleteFunc(slices.Clone(f.nodes), func(n types.Node) bool { return n.Ready != types.ConditionUnknown || n.Name == f.own.Name })
+	if f.known && len(lost) > 0 {
+		observed := types.ObservedBy(nodes, c.witnesses.Seen(f.now, f.uptime), f.now)
+		for _, n := range lost {
+			f.off[n.Name], _ = observed.Gone(n)
 		}
 	}
 	for _, p := range c.pods.Of(c.AppPods, f.own.Name, func(p types.Pod) bool { return p.NodeName == f.own.Name && p.App != "" && !p.Terminating() }) {

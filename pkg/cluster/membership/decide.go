@@ -297,7 +297,7 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	}
 	shown := f.node.Agent
 	leaves := is.State == types.MembershipLeaving
-	none := types.AgentStamp{Version: f.version, Given: is.InvalidSince, Leaving: leaves, TLS: f.tls}
+	none := types.AgentStamp{Version: f.version, Given: is.InvalidSince, Leaving: leaves, TLS: f.tls, Witnesses: types.WitnessMost}
 	switch {
 	case is.State == types.MembershipDoubtful || leaves:
 		told := func(s *types.AgentStamp) bool { return isWithdrawal(s, is.InvalidSince) && s.Leaving == leaves }
@@ -311,7 +311,7 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	case f.configState == valid && f.fetched && is.Without == nil:
 		stamp := types.AgentStamp{
 			Version: f.version, Cluster: f.config.ClusterID.UUID, Masters: f.config.MasterNodeIDs,
-			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now, TLS: f.tls,
+			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now, TLS: f.tls, Witnesses: types.WitnessMost,
 		}
 		old := f.sentAt.Reached(f.uptime, f.refresh()) || !f.sent.Renewed.IsZero() // that one was no word of the list
 		if f.sentAt.Holds && !old && (sameList(shown, stamp) || sameList(&f.sent, stamp) && f.settling()) {
@@ -331,7 +331,7 @@ func (f facts) beat() *types.AgentStamp {
 		return nil
 	}
 	stamp := *f.node.Agent
-	stamp.Version, stamp.Renewed, stamp.TLS = f.version, f.now, f.tls
+	stamp.Version, stamp.Renewed, stamp.TLS, stamp.Witnesses = f.version, f.now, f.tls, types.WitnessMost
 	return &stamp
 }
 
@@ -351,7 +351,7 @@ func isWithdrawal(s *types.AgentStamp, since time.Time) bool {
 
 // sameList reports whether a stamp says the same as another, at whatever time.
 func sameList(s *types.AgentStamp, other types.AgentStamp) bool {
-	return s != nil && s.Version == other.Version && s.TLS == other.TLS && s.Cluster == other.Cluster && s.TieBreaker == other.TieBreaker && slices.Equal(s.Masters, other.Masters)
+	return s != nil && s.Version == other.Version && s.Witnesses == other.Witnesses && s.TLS == other.TLS && s.Cluster == other.Cluster && s.TieBreaker == other.TieBreaker && slices.Equal(s.Masters, other.Masters)
 }
 
 // again is the time until the next thing is due that no input rings for.

@@ -146,12 +146,12 @@ func TestAnAgentThatEndsLeavesNoStampUnderWay(t *testing.T) {
 
 func TestStampFollowsFromTheRules(t *testing.T) {
 	masters, cluster := config().MasterNodeIDs, config().ClusterID.UUID
-	given := types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters, Given: early, TLS: true}
-	withdrawn := types.AgentStamp{Version: "1", Given: early, TLS: true}
-	leaving := types.AgentStamp{Version: "1", Given: early, Leaving: true, TLS: true}
-	fresh := types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters, Given: now, TLS: true}
-	silent := given
-	silent.TLS = false
+	given := types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters, Given: early, TLS: true, Witnesses: types.WitnessMost}
+	withdrawn := types.AgentStamp{Version: "1", Given: early, TLS: true, Witnesses: types.WitnessMost}
+	leaving := types.AgentStamp{Version: "1", Given: early, Leaving: true, TLS: true, Witnesses: types.WitnessMost}
+	fresh := types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters, Given: now, TLS: true, Witnesses: types.WitnessMost}
+	silent, former := given, given
+	silent.TLS, former.Witnesses = false, 0
 	shows := func(s types.AgentStamp) func(*facts) { return func(f *facts) { f.node.Agent = &s } }
 	sent := func(s types.AgentStamp, ago time.Duration) func(*facts) {
 		return func(f *facts) { f.sent, f.sentAt = s, lasting(ago) }
@@ -160,7 +160,7 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 	newer := func(f *facts) { f.version = "2" }
 	tokenless := func(f *facts) { f.tls = false }
 	beat := func(s types.AgentStamp) *types.AgentStamp {
-		s.Version, s.Renewed = "1", now
+		s.Version, s.Witnesses, s.Renewed = "1", types.WitnessMost, now
 		return &s
 	}
 	for name, r := range map[string]struct {
@@ -178,30 +178,31 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 		"with the time of before while the controller is not reached": {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute), unreached), beat(given)},
 		"not before ten minutes then":                                 {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute-1), unreached), nil},
 		"at once when the controller is reached again":                {world(valid, at(types.MembershipMember), adopted, shows(*beat(given)), sent(*beat(given), time.Minute)), &fresh},
-		"when the list changes":                                       {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters[:2], TLS: true}), sent(given, 5*time.Minute)), &fresh},
+		"when the list changes":                                       {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters[:2], TLS: true, Witnesses: types.WitnessMost}), sent(given, 5*time.Minute)), &fresh},
 		"not while the watch may not have shown it yet":               {world(valid, at(types.MembershipMember), adopted, shows(withdrawn), sent(given, 29*time.Second)), nil},
-		"when the cluster is another one":                             {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: second, Masters: masters, TLS: true}), sent(given, time.Minute)), &fresh},
+		"when the cluster is another one":                             {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: second, Masters: masters, TLS: true, Witnesses: types.WitnessMost}), sent(given, time.Minute)), &fresh},
 		"when somebody took it away":                                  {world(valid, at(types.MembershipMember), adopted, sent(given, time.Minute)), &fresh},
-		"when the agent is another one":                               {world(valid, at(types.MembershipMember), adopted, newer, shows(given), sent(given, time.Minute)), &types.AgentStamp{Version: "2", Cluster: cluster, Masters: masters, Given: now, TLS: true}},
+		"when the agent is another one":                               {world(valid, at(types.MembershipMember), adopted, newer, shows(given), sent(given, time.Minute)), &types.AgentStamp{Version: "2", Cluster: cluster, Masters: masters, Given: now, TLS: true, Witnesses: types.WitnessMost}},
 		"when it does not say that the server speaks TLS":             {world(valid, at(types.MembershipMember), adopted, shows(silent), sent(silent, time.Minute)), &fresh},
 		"when the server speaks TLS no more":                          {world(valid, at(types.MembershipMember), adopted, tokenless, shows(given), sent(given, time.Minute)), func() *types.AgentStamp { s := fresh; s.TLS = false; return &s }()},
 		"that too while the controller is not reached":                {world(valid, at(types.MembershipMember), adopted, tokenless, unreached, shows(given), sent(given, time.Minute)), beat(silent)},
 		"once, whatever the watch shows":                              {world(valid, at(types.MembershipMember), adopted, tokenless, unreached, shows(given), sent(silent, time.Second)), nil},
 		"and in doubt":                                                {world(invalid, at(types.MembershipDoubtful), adopted, tokenless, shows(withdrawn), sent(withdrawn, time.Minute)), beat(types.AgentStamp{Given: early})},
-		"a Node without one gets one without a list":                  {world(invalid, at(types.MembershipNever), adopted), &types.AgentStamp{Version: "1", TLS: true}},
-		"also before the controller is reached":                       {world(valid, at(types.MembershipMember), adopted, unreached), &types.AgentStamp{Version: "1", TLS: true}},
+		"when the former release knew no limit of witnesses":          {world(valid, at(types.MembershipMember), adopted, shows(former), sent(given, 5*time.Minute)), &fresh},
+		"a Node without one gets one without a list":                  {world(invalid, at(types.MembershipNever), adopted), &types.AgentStamp{Version: "1", TLS: true, Witnesses: types.WitnessMost}},
+		"also before the controller is reached":                       {world(valid, at(types.MembershipMember), adopted, unreached), &types.AgentStamp{Version: "1", TLS: true, Witnesses: types.WitnessMost}},
 		"a restart writes again what stands":                          {world(notRead, at(types.MembershipMember), adopted, shows(given)), beat(given)},
 		"once in ten minutes":                                         {world(notRead, at(types.MembershipMember), adopted, shows(*beat(given)), sent(*beat(given), 10*time.Minute-1)), nil},
-		"a device in no cluster does so too":                          {world(invalid, at(types.MembershipNever), adopted, shows(types.AgentStamp{Version: "0"})), beat(types.AgentStamp{TLS: true})},
-		"the list is withdrawn when the configuration turns bad":      {world(invalid, at(types.MembershipMember), adopted, shows(given), sent(given, time.Second)), &types.AgentStamp{Version: "1", Given: now, TLS: true}},
-		"whether or not the controller is reached":                    {world(gone, at(types.MembershipMember), adopted, shows(given), unreached), &types.AgentStamp{Version: "1", Given: now, TLS: true}},
+		"a device in no cluster does so too":                          {world(invalid, at(types.MembershipNever), adopted, shows(types.AgentStamp{Version: "0"})), beat(types.AgentStamp{TLS: true, Witnesses: types.WitnessMost})},
+		"the list is withdrawn when the configuration turns bad":      {world(invalid, at(types.MembershipMember), adopted, shows(given), sent(given, time.Second)), &types.AgentStamp{Version: "1", Given: now, TLS: true, Witnesses: types.WitnessMost}},
+		"whether or not the controller is reached":                    {world(gone, at(types.MembershipMember), adopted, shows(given), unreached), &types.AgentStamp{Version: "1", Given: now, TLS: true, Witnesses: types.WitnessMost}},
 		"a restart in doubt withdraws it":                             {world(notRead, at(types.MembershipDoubtful), adopted, shows(given)), &withdrawn},
 		"once":                                                        {world(invalid, at(types.MembershipDoubtful), adopted, shows(withdrawn), sent(withdrawn, time.Minute)), nil},
 		"and again in time, as of the same doubt":                     {world(invalid, at(types.MembershipDoubtful), adopted, shows(withdrawn), sent(withdrawn, 10*time.Minute)), beat(withdrawn)},
 		"not if it went out again a moment ago":                       {world(invalid, at(types.MembershipDoubtful), adopted, shows(withdrawn), sent(*beat(withdrawn), time.Second)), nil},
 		"not while the watch may not have shown that":                 {world(invalid, at(types.MembershipDoubtful), adopted, shows(given), sent(withdrawn, time.Second)), nil},
-		"a stamp that never had a list is no withdrawal":              {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-1), TLS: true})), &withdrawn},
-		"nor is that of an earlier doubt":                             {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-long), TLS: true})), &withdrawn},
+		"a stamp that never had a list is no withdrawal":              {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-1), TLS: true, Witnesses: types.WitnessMost})), &withdrawn},
+		"nor is that of an earlier doubt":                             {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-long), TLS: true, Witnesses: types.WitnessMost})), &withdrawn},
 		"a node that leaves withdraws it as well, and says why":       {world(invalid, at(types.MembershipLeaving), adopted, shows(given)), &leaving},
 		"also when it was withdrawn in doubt":                         {world(invalid, at(types.MembershipLeaving), adopted, shows(withdrawn)), &leaving},
 		"which it says once":                                          {world(invalid, at(types.MembershipLeaving), adopted, shows(leaving), sent(leaving, time.Minute)), nil},

@@ -21,16 +21,21 @@ const (
 	// interrupted is how old a look may be for its result, and for the next one to
 	// follow it: a process that stood still has not seen what happened in between.
 	interrupted = 30 * time.Second
+	// confirmed is how many looks of a node that is no witness have to bring an
+	// answer before it is published: the witnesses' own comes sooner where they have it.
+	confirmed = 2
 )
 
 // facts is everything decide may look at.
 type facts struct {
 	uptime time.Duration // what everything is measured with
 
-	seen   bool         // the API server answers, the tables are complete, and this device's Node is among them
-	own    types.Node   // this device's
-	others []types.Node // all but it, in any order
-	ports  []int
+	seen     bool         // the API server answers, the tables are complete, and this device's Node is among them
+	own      types.Node   // this device's
+	others   []types.Node // all but it, in any order
+	ports    []int
+	spare    bool            // other nodes are the witnesses: this one tells only of answers that they do not have
+	answered map[string]bool // UIDs of lost nodes of which another one has just published an answer
 
 	round      int64             // the last one
 	streaks    map[string]streak // by the node's UID
@@ -87,7 +92,7 @@ func decide(f facts) action {
 	case f.uptime < f.next:
 		a.again = f.next - f.uptime
 	default:
-		a.look, a.interval = append(plan, toControls(f)...), interval(a.streaks, plan)
+		a.look, a.interval = append(plan, toControls(f)...), interval(f, a.streaks, plan)
 	}
 	return a
 }
@@ -115,9 +120,13 @@ func notReady(nodes []types.Node) []types.Node {
 }
 
 // interval is until the next look.
-func interval(streaks map[string]streak, plan []dial) time.Duration {
+func interval(f facts, streaks map[string]streak, plan []dial) time.Duration {
+	enough := settled
+	if f.spare {
+		enough = types.WitnessSilent
+	}
 	for _, d := range plan {
-		if streaks[d.uid].looks < settled {
+		if streaks[d.uid].looks < enough {
 			return every
 		}
 	}
@@ -158,6 +167,9 @@ func judge(f facts, lost []types.Node) action {
 			s.looks += old.looks
 		}
 		a.streaks[n.UID] = s
+		if f.spare && (!s.alive || s.looks < confirmed || f.answered[n.UID]) {
+			continue
+		}
 		sighting := types.Sighting{Node: n.Name, UID: n.UID}
 		if s.alive {
 			sighting.Alive = what

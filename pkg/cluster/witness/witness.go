@@ -75,6 +75,7 @@ type Component struct {
 	leaseErr   error                    // of the last list
 	round      int64                    // the last one; 0 before the first
 	unused     map[string]time.Duration // uptime, since when a deleted Node has nothing of an application's
+	heard      types.Witnesses          // what the other nodes publish
 	streaks    map[string]streak
 	last       time.Duration
 	next       time.Duration
@@ -148,6 +149,10 @@ func (c *Component) look() facts {
 	api, ok := c.API.Get(types.Global)
 	f.own, f.seen = own, ok && api.Answers() && api.Synced && known && info.DeviceID != uuid.Nil
 	f.others = others(nodes, own, c.missing(nodes))
+	c.heard = c.heard.Hear(nodes, f.uptime)
+	if len(f.others) > 0 {
+		f.spare, f.answered = c.spare(nodes, own, f.others)
+	}
 	if f.seen && c.round == 0 {
 		// No round of a former process comes again, whatever the clock says.
 		c.round = time.Now().Unix()
@@ -157,6 +162,30 @@ func (c *Component) look() facts {
 	}
 	f.round = c.round
 	return f
+}
+
+// spare reports whether other nodes are the witnesses, and of which of the lost
+// ones somebody who comes before this node has just published an answer.
+func (c *Component) spare(nodes map[string]types.Node, own types.Node, others []types.Node) (bool, map[string]bool) {
+	witnesses, limited := types.WitnessNodes(nodes)
+	if !limited || slices.Contains(witnesses, own.Name) {
+		return false, nil
+	}
+	before, known, now := map[string]types.Node{}, map[string]bool{}, time.Now()
+	seen := c.heard.Seen(now, c.Uptime())
+	for name, n := range nodes {
+		if n.Witness == nil || n.Foreign() || name > own.Name && !slices.Contains(witnesses, name) {
+			continue
+		}
+		before[name] = n
+		if seen[name].IsZero() {
+			seen[name] = now // so do those who read it
+		}
+	}
+	for _, n := range notReady(others) {
+		known[n.UID] = types.Answers(n, before, seen, now) != ""
+	}
+	return true, known
 }
 
 // others are the nodes but for the own one, and the missing ones; none where all

@@ -23,11 +23,16 @@ func (f facts) fence(a *action) {
 	if !f.unseenSince.IsZero() || !f.wholeSets || f.self.Name == "" {
 		return
 	}
-	for _, n := range f.nodesThat(func(n types.Node) bool {
+	those := f.nodesThat(func(n types.Node) bool {
 		return n.Ready == types.ConditionUnknown && !n.OutOfService && (f.inUse(n.Name) || f.takenFrom(n))
-	}) {
+	})
+	if len(those) == 0 {
+		return
+	}
+	observed := types.ObservedBy(f.nodes, f.witnessed, f.now)
+	for _, n := range those {
 		name := n.Name
-		if gone, _ := types.Gone(n, f.nodes, f.witnessed, f.now); !gone {
+		if gone, _ := observed.Gone(n); !gone {
 			a.soon(turn)
 			continue
 		}

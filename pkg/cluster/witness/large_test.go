@@ -1,0 +1,128 @@
+package witness
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// crowd is so large that not all of its nodes are witnesses.
+const crowd = 30
+
+// inACrowd plays n1 among so many, which is a witness or not; n3 is lost, and
+// answers n1 or not. first is a witness other than n1.
+func inACrowd(t *testing.T, witness, answers bool, tell func(s *stage, first int)) {
+	play(t, func(s *stage) {
+		nodes := map[string]types.Node{}
+		for i := 1; i <= crowd; i++ {
+			s.change(i, func(n *types.Node) { n.Agent = &types.AgentStamp{Witnesses: types.WitnessMost} })
+			s.answers(node(i).InternalIP, nil)
+			if i != 3 {
+				nodes[node(i).Name], _ = s.nodes.Get(node(i).Name)
+			}
+		}
+		names, _ := types.WitnessNodes(nodes)
+		if slices.Contains(names, "n1") != witness {
+			// Servers are the first witnesses.
+			for i := 1; i <= crowd; i++ {
+				s.change(i, func(n *types.Node) { n.ControlPlane = (i == 1) == witness })
+			}
+		}
+		first, _ := strconv.Atoi(names[0][1:])
+		if first == 1 {
+			first, _ = strconv.Atoi(names[1][1:])
+		}
+		if !answers {
+			s.dies(3)
+		}
+		s.lose(3)
+		tell(s, first)
+	})
+}
+
+func TestAWitnessOfALargeClusterPublishesAsInASmallOne(t *testing.T) {
+	inACrowd(t, true, false, func(s *stage, _ int) {
+		s.sleep(13 * time.Second)
+		if got := s.sees(3); got.Silent != 3 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestANodeThatIsNoWitnessPublishesNoSilence(t *testing.T) {
+	inACrowd(t, false, false, func(s *stage, _ int) {
+		s.sleep(time.Hour)
+		if n := s.written(); n != 0 {
+			t.Errorf("%d writes", n)
+		}
+		s.dials()
+		s.sleep(slowly)
+		if len(s.dials()) == 0 {
+			t.Error("it no longer looks")
+		}
+		s.recovers(3)
+		s.lose(3)
+		s.sleep(10 * time.Second)
+		if got := s.sees(3); got.Alive == "" {
+			t.Errorf("that it answers is not published: %+v", got)
+		}
+	})
+}
+
+func TestANodeThatIsNoWitnessPublishesAnAnswerThatNobodyElseHas(t *testing.T) {
+	inACrowd(t, false, true, func(s *stage, first int) {
+		s.sleep(8 * time.Second) // before three looks of the witnesses can have ended
+		if got := s.sees(3); got.Alive == "" {
+			t.Errorf("%+v", got)
+		}
+		round := s.told().Round
+		s.sleep(types.WitnessFresh - 4*time.Second)
+		if s.told().Round == round {
+			t.Error("its word turns stale")
+		}
+		s.change(first, func(n *types.Node) {
+			n.Witness = &types.Witness{Round: 1, Sightings: []types.Sighting{{Node: "n3", UID: "uid-n3", Alive: "a:1"}}}
+		})
+		s.sleep(slowly + time.Second)
+		if w := s.told(); w != nil {
+			t.Errorf("it still publishes what a witness does: %+v", w)
+		}
+	})
+}
+
+func TestANodeThatIsNoWitnessPublishesNoAnswerThatAWitnessHas(t *testing.T) {
+	inACrowd(t, false, true, func(s *stage, first int) {
+		for round := int64(1); round < 100; round++ {
+			s.change(first, func(n *types.Node) {
+				n.Witness = &types.Witness{Round: round, Sightings: []types.Sighting{{Node: "n3", UID: "uid-n3", Alive: "a:1"}}}
+			})
+			s.sleep(every)
+		}
+		if n := s.written(); n != 0 {
+			t.Errorf("%d writes", n)
+		}
+		s.sleep(types.WitnessFresh + slowly) // and now that it hangs
+		if got := s.sees(3); got.Alive == "" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestBesideAnAgentOfAFormerReleaseEveryNodePublishes(t *testing.T) {
+	inACrowd(t, false, false, func(s *stage, _ int) {
+		s.sleep(time.Minute)
+		s.change(crowd, func(n *types.Node) { n.Agent = &types.AgentStamp{Version: "1"} })
+		s.sleep(slowly + 3*time.Second)
+		if got := s.sees(3); got.Silent < types.WitnessSilent {
+			t.Errorf("%+v", got)
+		}
+		s.change(crowd, func(n *types.Node) { n.StampStale = true })
+		s.sleep(slowly + 3*time.Second)
+		if w := s.told(); w != nil {
+			t.Errorf("it still publishes: %+v", w)
+		}
+	})
+}
