@@ -60,8 +60,8 @@ func (s *state) updatePeers(f *facts) {
 		if n.DrainInProgress == types.ConditionTrue {
 			f.queued = true
 		}
-		if n.MaybeForeign() {
-			foreign++
+		if n.IsServer() && n.MaybeForeign() {
+			foreign++ // no drain waits for a worker's cordon, which is all that the window could show
 		}
 	}
 	if foreign == 0 {

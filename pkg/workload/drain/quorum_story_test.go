@@ -153,6 +153,34 @@ func TestTheWindowHoldsForEachPeerThatMayKnowNoLock(t *testing.T) {
 	}
 }
 
+func TestTheWindowHoldsForServersAndNotForWorkers(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*types.Node)
+		holds  bool
+	}{
+		"a worker":                {func(n *types.Node) { n.ControlPlane, n.Master, n.Etcd = false, false, false }, false},
+		"the tie-breaker":         {func(n *types.Node) { n.TieBreaker, n.Unschedulable = true, true }, true},
+		"a server without etcd":   {func(n *types.Node) { n.ControlPlane, n.Etcd = true, false }, true},
+		"a server with etcd only": {func(n *types.Node) { n.ControlPlane, n.Master, n.Etcd = false, false, true }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				s.kube.ChangeNode("n3", func(n *types.Node) { n.Agent = nil; row.change(n) })
+				defer s.run()()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(10 * time.Second)
+				if !row.holds {
+					s.is(types.DrainComplete, deviceOp)
+					return
+				}
+				s.phase(types.PhaseEmptying, "not known to use the drain lock")
+				time.Sleep(defaultMultiple * defaultInterval)
+				s.is(types.DrainComplete, deviceOp)
+			})
+		})
+	}
+}
+
 func TestTheWindowEndsOnceEveryPeerKnowsTheLock(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		s.kube.ChangeNode("n2", func(n *types.Node) { n.Agent = nil })
