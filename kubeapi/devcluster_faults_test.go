@@ -61,7 +61,8 @@ var foreign = []trouble{
 	{
 		name: "a new authority", begin: (*devcluster.Cluster).RotateCA, silent: true,
 		heal: func(c *devcluster.Cluster, i int, kubeconfig string) error {
-			return os.WriteFile(kubeconfig, c.NodeKubeconfig(i), 0o600)
+			own, err := c.AgentKubeconfig(i)
+			return errors.Join(err, os.WriteFile(kubeconfig, own, 0o600))
 		},
 	},
 	{

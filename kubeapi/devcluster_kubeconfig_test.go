@@ -3,13 +3,21 @@
 package kubeapi_test
 
 import (
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,17 +35,17 @@ import (
 
 // issuing issues kubeconfigs on one node and uses them.
 func issuing(t *testing.T, c *devcluster.Cluster) {
-	a, admin := newAgent(t, c, 8), c.Client()
+	a, admin := newAgent(t, c, 7), c.Client()
 	bindings, accounts := admin.RbacV1().ClusterRoleBindings(), admin.CoreV1().ServiceAccounts(kubeapi.Namespace)
 	issue := func(role string) (types.IssuedKubeconfig, kubernetes.Interface, *rest.Config) {
 		t.Helper()
-		own, err := clientcmd.RESTConfigFromKubeConfig(c.NodeKubeconfig(8))
+		own, err := clientcmd.RESTConfigFromKubeConfig(c.NodeKubeconfig(7))
 		if err != nil {
 			t.Fatal(err)
 		}
 		server, _ := url.Parse(own.Host)
 		began := time.Now().Add(-time.Second) // the API server's clock, in whole seconds
-		k, text, err := a.IssueKubeconfig(t.Context(), types.IssuedKubeconfig{Role: role, Node: c.Nodes[8].Name, From: "uid 0", Reason: "a test"}, 10*time.Minute, server.Hostname())
+		k, text, err := a.IssueKubeconfig(t.Context(), types.IssuedKubeconfig{Role: role, Node: c.Nodes[7].Name, From: "uid 0", Reason: "a test"}, 10*time.Minute, server.Hostname())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,4 +220,73 @@ func expiryOf(t *testing.T, token string) time.Time {
 		t.Fatal("the token cannot be read")
 	}
 	return time.Unix(claims.Exp, 0)
+}
+
+// agents issues kubeconfigs for agents as an administrator, and uses them.
+func agents(t *testing.T, c *devcluster.Cluster) {
+	path := filepath.Join(t.TempDir(), "k3s.yaml")
+	if err := os.WriteFile(path, c.NodeKubeconfig(7), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	admin, done, err := kubeapi.Dial(t.Context(), logrus.New(), path, types.NoOperations{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	for what, row := range map[string]struct {
+		node  types.Node
+		proxy bool
+	}{
+		"a server": {types.Node{Name: "node-7", ControlPlane: true}, true},
+		"a worker": {types.Node{Name: "worker"}, false},
+	} {
+		text, err := admin.IssueAgentKubeconfig(t.Context(), row.node, 2*time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := clientcmd.RESTConfigFromKubeConfig(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, _ := pem.Decode(cfg.CertData)
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if left := time.Until(cert.NotAfter); err != nil || left < time.Hour || left > 2*time.Hour {
+			t.Errorf("%s: the certificate is valid for %v, %v", what, left, err)
+		}
+		as := kubernetes.NewForConfigOrDie(cfg)
+		who, err := as.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		if err != nil || who.Status.UserInfo.Username != "system:zedkube:"+row.node.Name {
+			t.Errorf("%s is %+v, %v", what, who, err)
+		}
+		for verb, want := range map[authorizationv1.ResourceAttributes]bool{
+			{Verb: "patch", Resource: "nodes", Name: "x"}:                                                           true,
+			{Verb: "get", Resource: "nodes", Subresource: "proxy", Name: "x"}:                                       row.proxy,
+			{Verb: "get", Resource: "secrets", Namespace: "kube-system", Name: "x"}:                                 false,
+			{Verb: "create", Resource: "pods", Subresource: "exec", Namespace: "eve-kube-app", Name: "x"}:           false,
+			{Verb: "create", Resource: "pods", Namespace: "eve-kube-app"}:                                           false,
+			{Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "view"}:          false,
+			{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "view"}:              true,
+			{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "admin"}:             false,
+			{Verb: "impersonate", Resource: "users", Name: "x"}:                                                     false,
+			{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-system", Name: "x"}: false,
+		} {
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &verb}}
+			review, err := as.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+			if err != nil || review.Status.Allowed != want {
+				t.Errorf("%s may %+v: %v, %v", what, verb, review.Status.Allowed, err)
+			}
+		}
+	}
+	if left, err := c.Client().CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) > 0 {
+		t.Errorf("%d requests are left, %v", len(left.Items), err)
+	}
+
+	// An agent can neither ask for such a certificate nor bind another role.
+	a := newAgent(t, c, 7)
+	if _, err := a.IssueAgentKubeconfig(t.Context(), types.Node{Name: "n", ControlPlane: true}, time.Hour); !errors.Is(err, types.ErrRefused) {
+		t.Errorf("an agent issues a kubeconfig for an agent: %v", err)
+	}
+	if _, _, err := a.IssueKubeconfig(t.Context(), types.IssuedKubeconfig{Role: "cluster-admin", Reason: "x"}, time.Hour, "127.0.0.1"); !errors.Is(err, types.ErrRefused) {
+		t.Errorf("an agent issues a kubeconfig with cluster-admin: %v", err)
+	}
 }

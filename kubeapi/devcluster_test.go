@@ -55,7 +55,8 @@ func (a *agent) status() types.APIStatus {
 func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
-	if err := os.WriteFile(path, c.NodeKubeconfig(i), 0o600); err != nil {
+	own, err := c.AgentKubeconfig(i)
+	if err := errors.Join(err, os.WriteFile(path, own, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	log := logrus.New()
@@ -105,7 +106,7 @@ func within(t *testing.T, what string, limit time.Duration, ok func() bool) {
 func TestAgainstARealAPIServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: 9})
+	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: 9, Audit: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +131,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"three nodes, one zone of names":                    namesShared,
 		"an issued kubeconfig works until it is revoked":    issuing,
 		"deprecated APIs, and what etcd says of itself":     servers,
+		"an agent waits as little as an administrator":      isExempt,
 		"a refusing and a hung server heal":                 faults,
 		"overload, delays and watches that break":           func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 3, mild) },
 		"failures and answers that are cut":                 func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 4, failing) },
@@ -145,6 +147,8 @@ func TestAgainstARealAPIServer(t *testing.T) {
 	t.Run("what a report is made of follows", func(t *testing.T) { reportFollows(t, c) })
 	t.Run("a node is fenced while it is not Ready", func(t *testing.T) { fences(t, c) })
 	t.Run("a node is deleted, a namesake is not", func(t *testing.T) { deletesNode(t, c) })
+	t.Run("every permission is needed and none is missing", func(t *testing.T) { permissions(t, c) })
+	t.Run("an agent's kubeconfig permits what an agent needs", func(t *testing.T) { agents(t, c) })
 }
 
 func tablesFollow(t *testing.T, c *devcluster.Cluster) {

@@ -80,6 +80,10 @@ func tell(t *testing.T, next <-chan string) {
 	for story := range next {
 		testscript.RunT(inTurn{t}, told(cluster, story))
 	}
+	// The agents have no other permissions than deploy/rbac.yaml grants.
+	if _, refused, err := cluster.Permissions(t.Context()); err != nil || len(refused) > 0 {
+		t.Errorf("agents were refused %q, %v", refused, err)
+	}
 }
 
 // told is how a story is told on a cluster, in verbs of its own.

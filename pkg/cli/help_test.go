@@ -127,7 +127,7 @@ func TestARootThatIsNoneIsRefused(t *testing.T) {
 func everyWords() (all [][]string) {
 	needs := map[string][]string{
 		"unlock": {"node-1"}, "logs": {"cam"}, "vmiDetach": {"node-1", "6ba7b812-9dad-11d1-80b4-00c04fd430c8"}, "completion": {"bash"},
-		"release": {"v1.35.0+k3s1"}, "remove": {"node-1"}, "forget": {"node-1"}, "revoke": {"zedkube-kubeconfig-x7k2p"},
+		"release": {"v1.35.0+k3s1"}, "remove": {"node-1"}, "forget": {"node-1"}, "revoke": {"zedkube-kubeconfig-x7k2p"}, "agent": {"node-1"},
 	}
 	for _, c := range everyCommand(New("devel", nil)) {
 		if c.HasParent() && c.Name() != "run" {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -24,10 +25,14 @@ type Call struct {
 	At          time.Time // when it was received
 	Stage       string    // ResponseStarted of a watch, ResponseComplete of anything
 	From        string    // IP address; of a node for what came through its proxy
+	User        string
 	UserAgent   string
 	Verb        string
+	Path        string // where there is no Resource
+	Group       string // of the API
 	Resource    string
 	Subresource string
+	Namespace   string
 	Name        string
 	Code        int
 }
@@ -48,10 +53,11 @@ func (c *Cluster) Calls() ([]Call, error) {
 		var event struct {
 			Stage                    string
 			Verb                     string
-			UserAgent                string
+			UserAgent, RequestURI    string
+			User                     struct{ Username string }
 			SourceIPs                []string
 			RequestReceivedTimestamp time.Time
-			ObjectRef                struct{ Resource, Subresource, Name string }
+			ObjectRef                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 			ResponseStatus           struct{ Code int }
 		}
 		if err := json.Unmarshal(line, &event); err != nil {
@@ -62,8 +68,12 @@ func (c *Cluster) Calls() ([]Call, error) {
 		}
 		call := Call{
 			At: event.RequestReceivedTimestamp, Stage: event.Stage, UserAgent: event.UserAgent, Verb: event.Verb,
-			Resource: event.ObjectRef.Resource, Subresource: event.ObjectRef.Subresource, Name: event.ObjectRef.Name,
-			Code: event.ResponseStatus.Code,
+			Group: event.ObjectRef.APIGroup, Resource: event.ObjectRef.Resource, Subresource: event.ObjectRef.Subresource,
+			Namespace: event.ObjectRef.Namespace, Name: event.ObjectRef.Name,
+			User: event.User.Username, Code: event.ResponseStatus.Code,
+		}
+		if call.Resource == "" {
+			call.Path, _, _ = strings.Cut(event.RequestURI, "?")
 		}
 		if len(event.SourceIPs) > 0 {
 			call.From = event.SourceIPs[0]

@@ -4,6 +4,7 @@ package devcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -171,16 +172,17 @@ func (c *Cluster) clientArgs(program string, at seat, user string, port int) []s
 	)
 }
 
-// makeNamespace creates the applications' namespace and waits until it takes
-// pods, which needs the controller manager.
+// makeNamespace creates the applications' namespace, allows zedkube what it needs, and
+// waits until the namespace takes pods, which needs the controller manager.
 func (c *Cluster) makeNamespace(ctx context.Context) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: AppNamespace}}
 	_, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", AppNamespace, err)
 	}
-	return poll(ctx, "the default service account of "+AppNamespace, func() bool {
+	err = poll(ctx, "the default service account of "+AppNamespace, func() bool {
 		_, err := c.client.CoreV1().ServiceAccounts(AppNamespace).Get(ctx, "default", metav1.GetOptions{})
 		return err == nil
 	})
+	return errors.Join(err, c.allowAgents(ctx))
 }

@@ -138,5 +138,21 @@ func (d *Device) startK3s(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start k3s: %w", err)
 	}
+	if kube, ok := d.Kube.(agentKube); ok {
+		own, err := kube.AgentKubeconfig()
+		if err != nil {
+			return err
+		}
+		if err := d.writeFile(agentKubeconfigFile, own); err != nil {
+			return err
+		}
+	}
 	return d.writeFile(kubeconfigFile, kubeconfig)
 }
+
+// agentKube has a kubeconfig for zedkube alone, which may do what deploy/rbac.yaml says;
+// the commands on the device use that of k3s.
+type agentKube interface{ AgentKubeconfig() ([]byte, error) }
+
+// agentKubeconfigFile goes with k3s's at a reboot.
+const agentKubeconfigFile = "/run/.kube/k3s/zedkube.yaml"

@@ -174,10 +174,17 @@ func (f *Fleet) Reporter() *Member {
 }
 
 // RotateCA gives the API server of the member's node another authority, as a
-// cluster that was made anew has it, and the device the kubeconfig for it.
+// cluster that was made anew has it, and the device the kubeconfigs for it.
 func (m *Member) RotateCA() error {
 	kube := m.Kube.(ClusterNode)
 	if err := kube.Cluster.RotateCA(kube.Index); err != nil {
+		return err
+	}
+	own, err := kube.AgentKubeconfig()
+	if err != nil {
+		return err
+	}
+	if err := m.writeFile(agentKubeconfigFile, own); err != nil {
 		return err
 	}
 	return m.writeFile(kubeconfigFile, kube.Cluster.NodeKubeconfig(kube.Index))

@@ -42,6 +42,9 @@ func (n ClusterNode) Join(ctx context.Context, bootID string) ([]byte, error) {
 	return n.Cluster.NodeKubeconfig(n.Index), nil
 }
 
+// AgentKubeconfig is that of the node's zedkube.
+func (n ClusterNode) AgentKubeconfig() ([]byte, error) { return n.Cluster.AgentKubeconfig(n.Index) }
+
 // Leave implements Kube. A reboot takes longer than the controller manager
 // needs to notice it: it is told at once.
 func (n ClusterNode) Leave(ctx context.Context) error {

@@ -29,7 +29,11 @@ func (d *Device) start() error {
 
 // launch is start with mu held.
 func (d *Device) launch() error {
-	cmd := d.command()
+	var args []string
+	if _, ok := d.Kube.(agentKube); ok {
+		args = []string{"--kubeconfig", filepath.Join(d.Root, agentKubeconfigFile)}
+	}
+	cmd := d.command(args...)
 	cmd.Stdout, cmd.Stderr = d.Log, d.Log
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error)

@@ -63,7 +63,7 @@ func NewKubeconfigCommand(o *device.Options) *cobra.Command {
 	flags.StringVar(&ask.Role, "role", "view", "what it may do in the whole cluster: the ClusterRole view or edit of Kubernetes")
 	flags.StringVar(&ask.Reason, "reason", "", "the reason, which is recorded")
 	terminal.Completed(c, "role", "view", "edit")
-	c.AddCommand(newListCommand(o), newRevokeCommand(o))
+	c.AddCommand(newListCommand(o), newRevokeCommand(o), newAgentCommand(o))
 	return c
 }
 
@@ -101,6 +101,53 @@ func issue(ctx context.Context, p device.Paths, ask kubeconfigs.Request) ([]byte
 		said = fmt.Sprintf("the agent did not issue a kubeconfig: HTTP %d", answer.Code)
 	}
 	return nil, terminal.ExitWith(cmp.Or(exits[answer.Code], 1), errors.New(said))
+}
+
+// Bounds of the certificate of an agent. k3s signs none for longer than a year.
+const (
+	agentAtLeast = time.Hour
+	agentAtMost  = 365 * 24 * time.Hour
+)
+
+func newAgentCommand(o *device.Options) *cobra.Command {
+	var lasts time.Duration
+	c := &cobra.Command{
+		Use:   "agent NODE",
+		Short: "Issue a kubeconfig for zedkube itself, which may do no more than it needs",
+		Long: "Issue a kubeconfig for zedkube on that node, and print it. It may do only what deploy/rbac.yaml says, once that is\n" +
+			"applied, and leads to the same API server as the kubeconfig of this command, which has to be an administrator's.\n" +
+			"It cannot be revoked. See docs/operations.md, \"A kubeconfig for zedkube alone\".\n\n" + exitCodes,
+		Example: "  (umask 077; zedkube kubeconfig agent node-1 > zedkube.kubeconfig)",
+		Args:    terminal.Words(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if lasts < agentAtLeast || lasts > agentAtMost {
+				return fmt.Errorf("the kubeconfig of an agent is issued for %s to %s", agentAtLeast, agentAtMost)
+			}
+			text, err := issueAgent(types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube kubeconfig agent "+args[0]), o.Paths(), args[0], lasts)
+			if err == nil {
+				_, err = c.OutOrStdout().Write(text)
+			}
+			return err
+		},
+	}
+	c.Flags().DurationVar(&lasts, "for", agentAtMost, "how long it is valid")
+	return c
+}
+
+func issueAgent(ctx context.Context, p device.Paths, name string, lasts time.Duration) (text []byte, err error) {
+	nodes, err := device.FreshNodes(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(nodes, func(n types.Node) bool { return n.Name == name })
+	if i < 0 {
+		return nil, terminal.ExitWith(exitRefused, fmt.Errorf("the cluster has no node %q: zedkube nodes", terminal.Clean(name)))
+	}
+	err = device.WithAPI(ctx, p, func(kube *kubeapi.Client) error {
+		text, err = kube.IssueAgentKubeconfig(ctx, nodes[i], lasts)
+		return err
+	})
+	return text, err
 }
 
 // issued is what the list shows.
