@@ -157,6 +157,7 @@ type Credentials struct {
 	InstalledAt time.Time     // when Namespace was made, zero for not known yet
 	ClockAhead  time.Duration // the API server's clock against ours, to some seconds
 	ClockKnown  bool          // ClockAhead is known
+	Refused     string        // what it does not permit, as "list pods, patch leases.coordination.k8s.io in eve-kube-app"; "" for nothing
 }
 
 // Certificate is the part of a certificate that is reasoned about.

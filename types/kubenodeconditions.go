@@ -33,13 +33,14 @@ const (
 	StateClock             NodeStateType = "ClockInStep"
 	StateLeader            NodeStateType = "LeaderPresent"
 	StateReport            NodeStateType = "ReportFresh"
+	StatePermissions       NodeStateType = "PermissionsGranted"
 )
 
 // NodeStateTypes are all conditions, in the order in which they are published.
 func NodeStateTypes() []NodeStateType {
 	return []NodeStateType{
 		StateClientCertificate, StateCACertificate, StateServerCertificate, StateK3sCertificates, StateVersion, StateLabels,
-		StateCordon, StateMembers, StateClock, StateLeader, StateReport,
+		StateCordon, StateMembers, StateClock, StateLeader, StateReport, StatePermissions,
 	}
 }
 

@@ -32,8 +32,9 @@ type Credentials struct {
 	table Writer[types.Credentials]
 	shook chan struct{} // rings after a handshake: the server may be another
 
-	mu  sync.Mutex
-	row types.Credentials
+	mu      sync.Mutex
+	row     types.Credentials
+	refused map[string]time.Time // when the server last refused what is named so
 }
 
 // NewCredentials returns a record of the certificates that are used, which keeps the table up to date.
@@ -51,7 +52,7 @@ func (c *Credentials) Configured(cfg *rest.Config) {
 	if authorities := certificates(cfg.CAData); len(authorities) == 1 {
 		row.CA = CertificateOf(authorities[0])
 	}
-	c.Change(func(r *types.Credentials) { *r = row })
+	c.Change(func(r *types.Credentials) { *r, c.refused = row, nil })
 }
 
 // Handshake notes whom the server has proved to be.
@@ -177,6 +178,7 @@ func (t *CredentialsRecorder) RoundTrip(req *http.Request) (*http.Response, erro
 		return nil, err
 	}
 	t.To.Dated(resp.Header, start)
+	t.To.judged(req, resp)
 	return resp, nil
 }
 

@@ -228,7 +228,10 @@ func conditionRules() []rule {
 			}
 		}}
 	}
+	permissions := of("PermissionMissing", types.SeverityWarn, "zedkube lacks a permission in the cluster", "kubectl apply -f deploy/rbac.yaml, as an administrator.", types.StatePermissions)
+	permissions.anchor = anchorPermissions
 	return []rule{
+		permissions,
 		of("CertificateEnds", types.SeverityBad, "A certificate expires soon or has expired", renewCertificate,
 			types.StateClientCertificate, types.StateCACertificate, types.StateServerCertificate, types.StateK3sCertificates),
 		of("ClockOff", types.SeverityBad, "The clock of this device differs from the cluster's", "Look at the device's NTP servers: Leases, certificates and etcd depend on it.", types.StateClock),

@@ -223,6 +223,7 @@ func TestProblems(t *testing.T) {
 		{"the clock is off", condition(types.StateClock, types.ConditionFalse, time.Time{}), []string{"bad ClockOff ClockInStep"}},
 		{"another version", condition(types.StateVersion, types.ConditionFalse, time.Time{}), []string{"warn VersionUnexpected VersionAsExpected"}},
 		{"other labels", condition(types.StateLabels, types.ConditionFalse, time.Time{}), []string{"warn LabelsChanged LabelsAsExpected"}},
+		{"a permission is missing", condition(types.StatePermissions, types.ConditionFalse, time.Time{}), []string{"warn PermissionMissing PermissionsGranted"}},
 		{"other members", condition(types.StateMembers, types.ConditionFalse, time.Time{}), []string{"warn MembersDiffer MembersAsConfigured"}},
 		{"a disk is nearly full", func(o *overview.Overview) { o.Disks[0].Free = 4 << 30 }, []string{"warn DiskFull /run"}},
 		{"a disk is full", func(o *overview.Overview) { o.Disks[0].Free = 1 << 20 }, []string{"bad DiskFull /run"}},

@@ -268,6 +268,17 @@ func report(f facts) verdict {
 	return bad("Stale", strings.TrimRight(message, ".")+".")
 }
 
+// permissions judges whether the API server permits what the agent asks for.
+func permissions(f facts) verdict {
+	switch refused := f.credentials.Refused; {
+	case !f.connected || f.api.NoKubeconfig || f.watched && !f.api.Answers():
+		return f.unseen()
+	case refused != "":
+		return bad("Refused", "The API server does not permit zedkube on this node to "+short(refused)+". To permit it: kubectl apply -f deploy/rbac.yaml.")
+	}
+	return fine("AsNeeded", "The API server has refused nothing that zedkube on this node asked for.")
+}
+
 const (
 	listed  = 3   // that many are named one by one
 	maxText = 200 // bytes of a text from outside

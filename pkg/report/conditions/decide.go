@@ -81,6 +81,7 @@ func rules() map[types.NodeStateType]rule {
 		types.StateClock:             {judge: clock, proved: 2 * time.Minute},   // a clock is set after a boot
 		types.StateLeader:            {judge: leader, proved: 2 * time.Minute},  // a Lease runs out in 25 s
 		types.StateReport:            {judge: report, proved: 5 * time.Minute},
+		types.StatePermissions:       {judge: permissions, proved: time.Minute}, // k3s applies its manifests after it starts
 	}
 }
 
