@@ -122,6 +122,7 @@ func TestWhatAnAnswerSaysOfPermissions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer resp.Body.Close()
 			if got, err := io.ReadAll(resp.Body); err != nil || string(got) != body {
 				t.Errorf("%s %s: who asked reads %q, %v", method, path, got, err)
 			}

@@ -22,7 +22,7 @@ func TestACableThatIsCutOneWayCarriesTheOther(t *testing.T) {
 	var at [2]net.PacketConn
 	for i, h := range c.hosts {
 		err := h.space.enter(func() (err error) {
-			at[i], err = net.ListenPacket("udp4", h.seat.ip+":7777") //nolint:noctx // a socket of this thread's namespace
+			at[i], err = net.ListenPacket("udp4", h.seat.ip+":7777")
 			return err
 		})
 		if err != nil {

@@ -18,9 +18,6 @@ const (
 	// It is soon enough for types.WitnessFresh.
 	slowly  = 12 * time.Second
 	settled = 120
-	// settledLarge is the same in a cluster so large that only some are witnesses: a
-	// minute, since each word reaches every node, and some node is always lost there.
-	settledLarge = 12
 	// interrupted is how old a look may be for its result, and for the next one to
 	// follow it: a process that stood still has not seen what happened in between.
 	interrupted = 30 * time.Second

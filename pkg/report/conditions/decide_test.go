@@ -201,8 +201,10 @@ func TestEveryRule(t *testing.T) {
 			f.health.Sections = append(f.health.Sections, types.ReportSection{Name: "AppVMIs"})
 		}, no, "Stale AppVMIs."},
 		{"nothing is refused", types.StatePermissions, func(*facts) {}, yes, "AsNeeded"},
-		{"a permission is missing", types.StatePermissions, func(f *facts) { f.credentials.Refused = "list pods in eve-kube-app" },
-			no, "Refused to list pods in eve-kube-app. To permit it: kubectl apply -f deploy/rbac.yaml."},
+		{
+			"a permission is missing", types.StatePermissions, func(f *facts) { f.credentials.Refused = "list pods in eve-kube-app" },
+			no, "Refused to list pods in eve-kube-app. To permit it: kubectl apply -f deploy/rbac.yaml.",
+		},
 		{"a silent server permits nothing", types.StatePermissions, func(f *facts) {
 			f.credentials.Refused, f.api = "list pods", types.APIStatus{SilentSince: t0, Reason: "x"}
 		}, unclear, "APISilent"},
