@@ -131,6 +131,11 @@ const (
 	// WitnessFresh is how old a witness's last look may be. A look takes place
 	// every 5 s, every 12 s where nothing has changed for long, and may last 4 s.
 	WitnessFresh = 20 * time.Second
+	// WitnessAnswered is for how long an answer that one of many nodes has published
+	// keeps others from taking the device for gone: until another node that gets one,
+	// and did not publish it too, has noticed that it is stale and has published its
+	// own (12 s until its next look, 4 s for that, 4 s for the write).
+	WitnessAnswered = 2 * WitnessFresh
 	// WitnessSilent is how many looks in a row nothing may have answered: one
 	// lost packet is no death.
 	WitnessSilent = 3
@@ -210,7 +215,7 @@ type Observed struct {
 	now     time.Time
 	needed  []string // WitnessNodes
 	limited bool
-	speak   []string // sorted: these, and all others that are Ready and publish anything
+	speak   []string // sorted: these, and all others that publish anything and count
 	ready   int
 }
 
@@ -220,10 +225,11 @@ func ObservedBy(nodes map[string]Node, seen map[string]time.Time, now time.Time)
 	o.needed, o.limited = WitnessNodes(nodes)
 	o.speak = slices.Clone(o.needed)
 	for name, n := range nodes {
-		if n.Ready != ConditionTrue {
+		if n.Ready == ConditionTrue {
+			o.ready++
+		} else if !o.limited { // in a large cluster its answer counts until somebody else has published one
 			continue
 		}
-		o.ready++
 		if n.Agent != nil && n.Witness != nil && (n.Foreign() || o.limited && !slices.Contains(o.needed, name)) {
 			o.speak = append(o.speak, name)
 		}
@@ -257,7 +263,7 @@ func (o Observed) Silent(lost Node) (silent bool, why string) {
 		n, at := o.nodes[name], o.seen[name]
 		why := n.disagrees(lost, at, o.now)
 		// Of an answer that was published a moment ago nobody knows yet how old it is.
-		answered := n.answered(lost) != "" && (fresh(at, o.now) || limited && at.IsZero() && !n.Foreign())
+		answered := n.answered(lost) != "" && (fresh(at, o.now) || limited && !n.Foreign() && (at.IsZero() || within(at, o.now, WitnessAnswered)))
 		needs := !n.Foreign() && (!limited || slices.Contains(o.needed, name))
 		switch {
 		case !answered && !needs:
@@ -300,6 +306,7 @@ func Answers(lost Node, nodes map[string]Node, seen map[string]time.Time, now ti
 type WitnessLook struct {
 	Round int64
 	At    time.Duration
+	First time.Duration // when it was first heard of
 }
 
 // Witnesses are those that a component has heard of, by node. The zero value has heard of none.
@@ -314,7 +321,7 @@ func (w Witnesses) Hear(nodes map[string]Node, uptime time.Duration) Witnesses {
 		}
 		look, known := w[name]
 		if look.Round != n.Witness.Round {
-			look = WitnessLook{Round: n.Witness.Round}
+			look = WitnessLook{Round: n.Witness.Round, First: uptime}
 			if known {
 				look.At = uptime
 			}
@@ -324,20 +331,27 @@ func (w Witnesses) Hear(nodes map[string]Node, uptime time.Duration) Witnesses {
 	return heard
 }
 
-// Seen says when each witness looked, for Gone, as if the clock had always gone like now.
+// Seen says when each witness looked, for Gone, as if the clock had always gone like now. Of one whose
+// first word has not changed for longer than any counts it says when that was heard of.
 func (w Witnesses) Seen(now time.Time, uptime time.Duration) map[string]time.Time {
 	at := map[string]time.Time{}
 	for name, look := range w {
-		if look.At > 0 {
+		switch {
+		case look.At > 0:
 			at[name] = now.Add(look.At - uptime)
+		case uptime-look.First > WitnessAnswered:
+			at[name] = now.Add(look.First - uptime)
 		}
 	}
 	return at
 }
 
 // fresh reports whether a word that was heard at seen still counts.
-func fresh(seen, now time.Time) bool {
-	return !seen.IsZero() && !seen.After(now) && now.Sub(seen) <= WitnessFresh
+func fresh(seen, now time.Time) bool { return within(seen, now, WitnessFresh) }
+
+// within reports whether a word was heard at most so long ago.
+func within(seen, now time.Time, long time.Duration) bool {
+	return !seen.IsZero() && !seen.After(now) && now.Sub(seen) <= long
 }
 
 // tells reports whether n says anything of lost.

@@ -202,24 +202,33 @@ func TestInALargeClusterEnoughWitnessesHaveToAgreeAndNobodyMayDisagree(t *testin
 		n.StampStale = true
 		nodes[other] = n
 	}
+	unready := func(nodes map[string]Node, _ map[string]time.Time) {
+		n := nodes[other]
+		n.Ready = ConditionUnknown
+		nodes[other] = n
+	}
 	type change = func(map[string]Node, map[string]time.Time)
 	for name, r := range map[string]struct {
 		changes []change
 		gone    bool
 	}{
-		"all witnesses agree":                                     {nil, true},
-		"three of them say nothing":                               {[]change{mute(WitnessMost - WitnessNeeded)}, true},
-		"four of them say nothing":                                {[]change{mute(WitnessMost - WitnessNeeded + 1)}, false},
-		"four of them have looked long ago":                       {[]change{at(witnesses[0], time.Minute), at(witnesses[1], time.Minute), at(witnesses[2], time.Minute), at(witnesses[3], time.Minute)}, false},
-		"one of them has looked twice only":                       {[]change{sees(witnesses[9], Sighting{Silent: 2})}, false},
-		"it answers one of them":                                  {[]change{sees(witnesses[9], Sighting{Alive: "a:1"})}, false},
-		"it answers another node":                                 {[]change{sees(other, Sighting{Alive: "a:1"}), at(other, 0)}, false},
-		"it answers another node, which has just begun":           {[]change{sees(other, Sighting{Alive: "a:1"})}, false},
-		"it answered another node long ago":                       {[]change{sees(other, Sighting{Alive: "a:1"}), at(other, time.Minute)}, true},
-		"it answered one whose stamp is stale, nobody knows when": {[]change{sees(other, Sighting{Alive: "a:1"}), outdated}, true},
-		"it answers one whose stamp is stale":                     {[]change{sees(other, Sighting{Alive: "a:1"}), outdated, at(other, 0)}, false},
-		"another node has looked twice only":                      {[]change{sees(other, Sighting{Silent: 2}), at(other, 0)}, true},
-		"another node agrees, and four witnesses say nothing":     {[]change{sees(other, Sighting{Silent: 9}), at(other, 0), mute(4)}, false},
+		"all witnesses agree":                                              {nil, true},
+		"three of them say nothing":                                        {[]change{mute(WitnessMost - WitnessNeeded)}, true},
+		"four of them say nothing":                                         {[]change{mute(WitnessMost - WitnessNeeded + 1)}, false},
+		"four of them have looked long ago":                                {[]change{at(witnesses[0], time.Minute), at(witnesses[1], time.Minute), at(witnesses[2], time.Minute), at(witnesses[3], time.Minute)}, false},
+		"one of them has looked twice only":                                {[]change{sees(witnesses[9], Sighting{Silent: 2})}, false},
+		"it answers one of them":                                           {[]change{sees(witnesses[9], Sighting{Alive: "a:1"})}, false},
+		"it answers another node":                                          {[]change{sees(other, Sighting{Alive: "a:1"}), at(other, 0)}, false},
+		"it answers another node, which has just begun":                    {[]change{sees(other, Sighting{Alive: "a:1"})}, false},
+		"it answered one of them half a minute ago, which hangs now":       {[]change{sees(witnesses[9], Sighting{Alive: "a:1"}), at(witnesses[9], 30*time.Second)}, false},
+		"it answered another node half a minute ago":                       {[]change{sees(other, Sighting{Alive: "a:1"}), at(other, 30*time.Second)}, false},
+		"it answered another node half a minute ago, which is lost itself": {[]change{sees(other, Sighting{Alive: "a:1"}), at(other, 30*time.Second), unready}, false},
+		"it answered another node long ago, which is lost itself":          {[]change{sees(other, Sighting{Alive: "a:1"}), at(other, time.Minute), unready}, true},
+		"it answered another node long ago":                                {[]change{sees(other, Sighting{Alive: "a:1"}), at(other, time.Minute)}, true},
+		"it answered one whose stamp is stale, nobody knows when":          {[]change{sees(other, Sighting{Alive: "a:1"}), outdated}, true},
+		"it answers one whose stamp is stale":                              {[]change{sees(other, Sighting{Alive: "a:1"}), outdated, at(other, 0)}, false},
+		"another node has looked twice only":                               {[]change{sees(other, Sighting{Silent: 2}), at(other, 0)}, true},
+		"another node agrees, and four witnesses say nothing":              {[]change{sees(other, Sighting{Silent: 9}), at(other, 0), mute(4)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lost, nodes, seen := large(30, now)

@@ -174,7 +174,7 @@ func (c *Component) spare(nodes map[string]types.Node, own types.Node, others []
 	before, known, now := map[string]types.Node{}, map[string]bool{}, time.Now()
 	seen := c.heard.Seen(now, c.Uptime())
 	for name, n := range nodes {
-		if n.Witness == nil || n.Foreign() || name > own.Name && !slices.Contains(witnesses, name) {
+		if n.Witness == nil || n.Foreign() || name >= own.Name && !slices.Contains(witnesses, name) {
 			continue
 		}
 		before[name] = n
