@@ -138,6 +138,12 @@ func (d *Device) startK3s(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start k3s: %w", err)
 	}
+	return d.PutKubeconfigs(kubeconfig)
+}
+
+// PutKubeconfigs puts k3s's kubeconfig, and one of zedkube's own where there is one,
+// where the device's programs look for them.
+func (d *Device) PutKubeconfigs(k3s []byte) error {
 	if kube, ok := d.Kube.(agentKube); ok {
 		own, err := kube.AgentKubeconfig()
 		if err != nil {
@@ -147,7 +153,7 @@ func (d *Device) startK3s(ctx context.Context) error {
 			return err
 		}
 	}
-	return d.writeFile(kubeconfigFile, kubeconfig)
+	return d.writeFile(kubeconfigFile, k3s)
 }
 
 // agentKube has a kubeconfig for zedkube alone, which may do what deploy/rbac.yaml says;

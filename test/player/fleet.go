@@ -180,14 +180,7 @@ func (m *Member) RotateCA() error {
 	if err := kube.Cluster.RotateCA(kube.Index); err != nil {
 		return err
 	}
-	own, err := kube.AgentKubeconfig()
-	if err != nil {
-		return err
-	}
-	if err := m.writeFile(agentKubeconfigFile, own); err != nil {
-		return err
-	}
-	return m.writeFile(kubeconfigFile, kube.Cluster.NodeKubeconfig(kube.Index))
+	return m.PutKubeconfigs(kube.Cluster.NodeKubeconfig(kube.Index))
 }
 
 // TopicDir is where the member's zedkube keeps the files of a topic.

@@ -105,8 +105,7 @@ func (s *stage) attachment(t *testing.T) string {
 
 // single has the device's own k3s run without a cluster.
 func (s *stage) single(t *testing.T) {
-	file := filepath.Join(s.m.Root, "run/.kube/k3s/k3s.yaml")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, s.Cluster.NodeKubeconfig(0), 0o600)); err != nil {
+	if err := s.m.PutKubeconfigs(s.Cluster.NodeKubeconfig(0)); err != nil {
 		t.Fatal(err)
 	}
 	s.deploy(t, "default", "early", "", 1)
