@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -56,4 +57,19 @@ func build(t testing.TB, variable, tags string) string {
 		t.Fatal(errors.Join(err, errors.New(string(out))))
 	}
 	return program
+}
+
+// Points are the kill points that test/soak/reach.txt has for a scene.
+func Points(t testing.TB, scene string) (points []string) {
+	t.Helper()
+	reach, err := os.ReadFile("../../test/soak/reach.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(reach)) {
+		if effect, by, _ := strings.Cut(strings.TrimSpace(line), "\t"); by == scene {
+			points = append(points, effect+"/before", effect+"/after")
+		}
+	}
+	return points
 }

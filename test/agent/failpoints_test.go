@@ -147,6 +147,15 @@ func TestTheTestBuildKillsItselfWhereItIsTold(t *testing.T) {
 			t.Error("the order stands: it would kill the next process too")
 		}
 	}
+	// Of several points it is the one that it comes to; the others stand.
+	elsewhere := "1 members/cordon: patch nodes/before\n"
+	if err := os.WriteFile(d.file("failpoints/kill"), []byte(elsewhere+"1 watchdog/write /run/zedkube.pid/after\n"+elsewhere), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.run(never)
+	if left, err := os.ReadFile(d.file("failpoints/kill")); err != nil || string(left) != elsewhere+elsewhere {
+		t.Errorf("after one of three orders there are %q, %v", left, err)
+	}
 	// What it was killed at holds the next one up by nothing.
 	end := "watchdog/remove /run/zedkube.pid/after"
 	if err := os.Remove(d.file("failpoints/passed")); err != nil {

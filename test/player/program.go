@@ -75,10 +75,6 @@ func (d *Device) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Failpoints is the directory by which the test build is told where to kill itself
-// (docs/contributing.md, "Kill points"). Whoever wants that makes it.
-func (d *Device) Failpoints() string { return filepath.Join(d.Root, "failpoints") }
-
 // Command runs one of the program's commands on the device and returns what it
 // prints.
 func (d *Device) Command(args ...string) ([]byte, error) {
@@ -142,6 +138,22 @@ func (d *Device) RestartProgramAfter(do func() error) (bool, error) {
 		return false, nil
 	}
 	return true, errors.Join(do(), d.launch())
+}
+
+// StartEnded starts the program again if it has ended and nobody had told it to, as EVE's
+// watchdog does. It reports whether it had.
+func (d *Device) StartEnded() (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.program == nil {
+		return false, nil
+	}
+	select {
+	case <-d.program.exited:
+		return true, d.launch()
+	default:
+		return false, nil
+	}
 }
 
 // StopProgram ends the program politely while the rest of the device goes on.

@@ -51,6 +51,18 @@ func number(t testing.TB, name string, usual uint64) uint64 {
 // or operations. Without it nobody is told.
 func Count(t testing.TB, what string, n int) {
 	t.Helper()
+	tell(t, what, n)
+}
+
+// Killed tells the soak that an agent was killed at a kill point.
+func Killed(t testing.TB, point string) {
+	t.Helper()
+	tell(t, "kills", 1, point)
+}
+
+// tell adds a line to the book.
+func tell(t testing.TB, line ...any) {
+	t.Helper()
 	path := os.Getenv(Book)
 	if path == "" {
 		return
@@ -60,7 +72,7 @@ func Count(t testing.TB, what string, n int) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := fmt.Fprintln(f, what, n); err != nil {
+	if _, err := fmt.Fprintln(f, line...); err != nil {
 		t.Fatal(err)
 	}
 }

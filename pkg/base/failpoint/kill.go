@@ -8,10 +8,10 @@ package failpoint
 import (
 	"context"
 	_ "embed" // the list
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,9 +20,9 @@ import (
 )
 
 // Variable names the directory in which a test and the program talk: the program adds
-// each point to the file "passed" when it first comes there; the test writes "3 POINT" to the
-// file "kill", and the third time from then on the program adds the point to "killed",
-// removes "kill" and kills itself. Where the directory is missing nothing happens.
+// each point to the file "passed" when it first comes there; the test writes lines "3 POINT" to the
+// file "kill", and the third time from then on that it comes to one of them the program adds the
+// point to "killed", takes the line from "kill" and kills itself. Where the directory is missing nothing happens.
 const Variable = "ZEDKUBE_FAILPOINTS"
 
 // The ends of the name of a point.
@@ -85,8 +85,8 @@ func ends(file, pattern string) bool {
 type points struct {
 	mu     sync.Mutex
 	passed map[string]bool
-	order  string // which was last read
-	times  int    // how often its point was reached since
+	orders string         // which were last read
+	times  map[string]int // how often each point was reached since
 }
 
 var reached = &points{passed: map[string]bool{}}
@@ -103,23 +103,32 @@ func (p *points) at(point string) {
 		p.passed[point] = note(filepath.Join(dir, "passed"), point)
 	}
 	kill := filepath.Join(dir, "kill")
-	order, err := os.ReadFile(kill)
-	if text := string(order); err != nil || text != p.order {
-		p.order, p.times = text, 0
+	content, err := os.ReadFile(kill)
+	if orders := string(content); err != nil || orders != p.orders {
+		p.orders, p.times = orders, map[string]int{}
 	}
-	n, wanted := 1, ""
-	if number, name, ok := strings.Cut(p.order, " "); ok {
-		_, _ = fmt.Sscan(number, &n)
-		wanted = strings.TrimSpace(name)
-	}
-	if wanted != point {
+	if !strings.Contains(p.orders, point) {
 		return
 	}
-	if p.times++; p.times < n {
+	p.times[point]++
+	var others []string
+	now := false
+	for order := range strings.Lines(p.orders) {
+		n, name, _ := strings.Cut(strings.TrimSpace(order), " ")
+		if times, err := strconv.Atoi(n); !now && err == nil && name == point && p.times[point] >= times {
+			now = true
+		} else {
+			others = append(others, order)
+		}
+	}
+	if !now {
 		return
 	}
 	note(filepath.Join(dir, "killed"), point)
 	_ = os.Remove(kill)
+	if len(others) > 0 {
+		note(kill, strings.TrimSpace(strings.Join(others, "")))
+	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // other goroutines may go on for a moment, this one does not
 }
