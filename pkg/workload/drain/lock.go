@@ -301,13 +301,24 @@ func deleteNodeRule(in call, r reading) next {
 	return next{out: out}
 }
 
-// checkLeaveRule notes what a leave would lose, whether or not the own Node is there.
+// checkLeaveRule notes what a leave would lose, whether or not the own Node is there. Where it is
+// gone the lock is freed: the agent may have been killed after it deleted the Node.
 func checkLeaveRule(in call, r reading) next {
 	switch {
 	case !r.did(readNodes):
 		return next{do: readNodes}
 	case !r.did(readStorage):
 		return next{do: readStorage}
+	case r.failed != nil: // the look counts without the lock
+		return next{out: lookedAtVolumes(in, r)}
+	}
+	_, there := nodeNamed(r.nodes, in.node.Name)
+	switch {
+	case there || !in.leaving:
+	case !r.did(readLock):
+		return next{do: readLock}
+	case ours(r.lock, in.node.Name) && !r.did(freeLock) && r.conflict == nil:
+		return next{do: freeLock, lock: r.lock}
 	}
 	return next{out: lookedAtVolumes(in, r)}
 }

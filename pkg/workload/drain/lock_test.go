@@ -100,6 +100,8 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		a.storage = types.Storage{Longhorn: true, Volumes: []types.Volume{{Name: "v", State: "attached", Running: true, Wanted: 2, Replicas: []types.Replica{{Node: "n2", Mode: "RW"}}}}}
 	}
 	last := func(a *answers, _ *call) { a.nodes = a.nodes[:1] }
+	leaves := func(_ *answers, in *call) { in.leaving = true }
+	nodeDeleted := func(a *answers, _ *call) { a.nodes = a.nodes[1:] }
 	consented := func(_ *answers, in *call) { in.consent = &types.LeaveConsent{Ends: true} }
 	for _, row := range []struct {
 		rule   string
@@ -150,6 +152,11 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"with consent the Node of the last one stays", deleteNode, []change{last, consented}, "nodes? storage?", "", nil},
 		{"without the volumes nothing is deleted", deleteNode, []change{fails(readStorage, refused)}, "nodes? storage?", "", refused},
 		{"a look here reads alone", checkLeave, nil, "nodes? storage?", "", nil},
+		{"it leaves the lock while the Node is there", checkLeave, []change{lock(ours), leaves}, "nodes? storage?", "", nil},
+		{"an agent that was killed once the Node was deleted frees the lock", checkLeave, []change{lock(ours), leaves, nodeDeleted}, "nodes? storage? lock? free!", "", nil},
+		{"and leaves another node's", checkLeave, []change{lock(other), leaves, nodeDeleted}, "nodes? storage? lock?", "", nil},
+		{"the look counts where the lock cannot be read", checkLeave, []change{leaves, nodeDeleted, fails(readLock, refused)}, "nodes? storage? lock?", "", nil},
+		{"nor is it an error that another node was faster there", checkLeave, []change{lock(ours), leaves, nodeDeleted, fails(freeLock, conflict)}, "nodes? storage? lock? free!", "", nil},
 	} {
 		a := answers{reading: reading{nodes: threeNodes()}}
 		in := call{verb: row.verb, observed: observed{node: types.Node{Name: "n1", BootID: "b"}, nodes: threeNodes()}, leaving: row.verb == deleteNode, forGood: row.verb == deleteNode}
