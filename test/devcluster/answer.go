@@ -101,7 +101,7 @@ func identify(r *httputil.ProxyRequest) {
 	}
 }
 
-// ServeHTTP answers a request of the node, or spoils it.
+// ServeHTTP answers a request of the node, or gives it a fault.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.requests.Add(1)
 	p.mu.Lock()
@@ -119,17 +119,17 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case !id.knows(r.TLS):
-		p.spoiled.Add(1)
+		p.faulted.Add(1)
 		refuse(w, http.StatusUnauthorized)
 	case plan.code != 0 && rand.Float64() < plan.part:
-		p.spoiled.Add(1)
+		p.faulted.Add(1)
 		refuse(w, plan.code)
 	case plan.expired && isWatch(r) && resumes(r):
-		p.spoiled.Add(1)
+		p.faulted.Add(1)
 		sayExpired(w)
 	case plan.reset:
 		p.forward.ServeHTTP(&cutter{ResponseWriter: w, left: plan.after, cut: func() {
-			p.spoiled.Add(1)
+			p.faulted.Add(1)
 			<-time.After(20 * time.Millisecond) // what was written gets out, which the reset would take back
 			r.Context().Value(connKey{}).(*gate).reset()
 		}}, r)

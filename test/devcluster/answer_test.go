@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// spoiledAnswers are the faults above TLS, one after the other on node 0.
-func spoiledAnswers(t *testing.T, c *Cluster) {
+// faultedAnswers are the faults above TLS, one after the other on node 0.
+func faultedAnswers(t *testing.T, c *Cluster) {
 	for _, story := range []struct {
 		name string
 		run  func(*testing.T, *Cluster)
@@ -112,7 +112,7 @@ func refusingStatuses(t *testing.T, c *Cluster) {
 		}
 	}
 	after := c.NodeTraffic(0)
-	if after.Requests-before.Requests != 3 || after.Spoiled-before.Spoiled != 3 {
+	if after.Requests-before.Requests != 3 || after.Faulted-before.Faulted != 3 {
 		t.Errorf("three refused requests counted as %+v, before %+v", after, before)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -218,7 +218,7 @@ func cutWatch(t *testing.T, c *Cluster) {
 		}
 		return ended
 	})
-	if after := c.NodeTraffic(0); after.Requests != before.Requests+1 || after.Spoiled != before.Spoiled {
+	if after := c.NodeTraffic(0); after.Requests != before.Requests+1 || after.Faulted != before.Faulted {
 		t.Errorf("one watch counted as %+v, before %+v", after, before)
 	}
 }

@@ -47,7 +47,7 @@ func TestCluster(t *testing.T) {
 	t.Run("stories", func(t *testing.T) {
 		t.Run("nodes look like those of k3s", func(t *testing.T) { t.Parallel(); nodesLookRight(t, c) })
 		t.Run("a budget refuses evictions until it opens", func(t *testing.T) { t.Parallel(); budgetIsHonoured(t, c) })
-		t.Run("faults hit one node and heal", func(t *testing.T) { t.Parallel(); faultsHitOneNode(t, c); spoiledAnswers(t, c) })
+		t.Run("faults hit one node and heal", func(t *testing.T) { t.Parallel(); faultsHitOneNode(t, c); faultedAnswers(t, c) })
 		t.Run("a cut node becomes unknown and heals", func(t *testing.T) { t.Parallel(); cutNode(t, c) })
 		t.Run("a virtual machine goes through its phases", func(t *testing.T) { t.Parallel(); machineLives(t, c) })
 		t.Run("a held deletion does not end", func(t *testing.T) { t.Parallel(); heldDeletion(t, c) })

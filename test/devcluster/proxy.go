@@ -24,7 +24,7 @@ type proxy struct {
 	idle    func() // closes what is not in use towards the API server
 	running sync.WaitGroup
 
-	connections, requests, spoiled atomic.Int64
+	connections, requests, faulted atomic.Int64
 	sent, received                 atomic.Int64 // bytes, as the node sees it
 
 	mu       sync.Mutex
@@ -78,7 +78,7 @@ func (c *Cluster) CutWatches(i int) { c.proxies[i].endWatches() }
 type Traffic struct {
 	Connections int // accepted, hung ones too
 	Requests    int // read, whatever became of them; a watch is one
-	Spoiled     int // those of them that a fault answered or reset
+	Faulted     int // those of them that a fault answered or reset
 
 	// Bytes on the node's connections, as TCP carries them: encrypted, and
 	// compressed where the node asks for that.
@@ -89,7 +89,7 @@ type Traffic struct {
 func (c *Cluster) NodeTraffic(i int) Traffic {
 	p := c.proxies[i]
 	return Traffic{
-		int(p.connections.Load()), int(p.requests.Load()), int(p.spoiled.Load()),
+		int(p.connections.Load()), int(p.requests.Load()), int(p.faulted.Load()),
 		p.sent.Load(), p.received.Load(),
 	}
 }

@@ -27,25 +27,25 @@ func agents(ctx context.Context, r *Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return (&rampage{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, v *victim, rng *rand.Rand) error {
+	return (&drainRun{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, d *drainer, rng *rand.Rand) error {
 		bounded, cancel := context.WithTimeout(ctx, endless)
 		defer cancel()
-		is, _ := v.Watch.Drain.Get(types.Global)
+		is, _ := d.Watch.Drain.Get(types.Global)
 		what := "restart"
 		var wrong error
-		err := v.RestartAgents(bounded, func() {
+		err := d.RestartAgents(bounded, func() {
 			switch rng.IntN(3) {
 			case 0:
 				wait(ctx, soon(rng, 2*time.Second))
 			case 1:
 				what = "torn files"
-				wrong = torn(ctx, v.Root, rng)
+				wrong = torn(ctx, d.Root, rng)
 			default:
 				what = "hostile sockets"
-				wrong = hostile(ctx, v.Root, rng)
+				wrong = hostile(ctx, d.Root, rng)
 			}
 		})
-		v.Faulted(fmt.Sprintf("agents: %s, %s", what, is.Status))
+		d.Faulted(fmt.Sprintf("agents: %s, %s", what, is.Status))
 		return errors.Join(err, wrong)
 	})
 }

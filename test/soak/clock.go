@@ -69,19 +69,19 @@ func clocks(ctx context.Context, r *Run) (err error) {
 		})
 		defer learn.Stop()
 	}
-	return (&rampage{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, v *victim, rng *rand.Rand) error {
+	return (&drainRun{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, d *drainer, rng *rand.Rand) error {
 		most := jumps[rng.IntN(len(jumps))]
 		by := soon(rng, most)
 		if rng.IntN(2) == 0 {
 			by, most = -by, -most
 		}
-		if err := of[v.Name].wrong(v.Name, by); err != nil {
+		if err := of[d.Name].wrong(d.Name, by); err != nil {
 			return err
 		}
-		is, _ := v.Watch.Drain.Get(types.Global)
-		v.Faulted(fmt.Sprintf("clock wrong by up to %s, %s", most, is.Status))
+		is, _ := d.Watch.Drain.Get(types.Global)
+		d.Faulted(fmt.Sprintf("clock wrong by up to %s, %s", most, is.Status))
 		wait(ctx, soon(rng, 8*time.Second))
-		return of[v.Name].wrong(v.Name, 0)
+		return of[d.Name].wrong(d.Name, 0)
 	})
 }
 

@@ -48,21 +48,21 @@ func disks(ctx context.Context, r *Run) (err error) {
 			}
 		}
 	}
-	return (&rampage{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, v *victim, rng *rand.Rand) error {
-		dir := filepath.Join(v.Root, ownDirs[rng.IntN(len(ownDirs))])
+	return (&drainRun{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, d *drainer, rng *rand.Rand) error {
+		dir := filepath.Join(d.Root, ownDirs[rng.IntN(len(ownDirs))])
 		spoil, mend, what := fill, empty, "full"
 		if rng.IntN(2) == 0 {
 			spoil, mend, what = lock, unlock, "read-only"
 		}
-		is, _ := v.Watch.Drain.Get(types.Global)
-		v.Faulted(fmt.Sprintf("%s is %s, %s", filepath.Base(dir), what, is.Status))
+		is, _ := d.Watch.Drain.Get(types.Global)
+		d.Faulted(fmt.Sprintf("%s is %s, %s", filepath.Base(dir), what, is.Status))
 		if err := spoil(dir); err != nil {
 			return errors.Join(err, mend(dir))
 		}
 		wait(ctx, soon(rng, 5*time.Second))
 		var err error
 		if rng.IntN(2) == 0 {
-			err = v.Kill(v.Member, what+" disk")
+			err = d.Kill(d.Member, what+" disk")
 			wait(ctx, soon(rng, 3*time.Second))
 		}
 		return errors.Join(err, mend(dir))
@@ -127,18 +127,18 @@ func journals(ctx context.Context, r *Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return (&rampage{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, v *victim, rng *rand.Rand) error {
-		is, _ := v.Watch.Drain.Get(types.Global)
+	return (&drainRun{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, d *drainer, rng *rand.Rand) error {
+		is, _ := d.Watch.Drain.Get(types.Global)
 		var what string
-		v.Down(v.Member, "killed, and a file spoiled")
-		did, err := v.RestartProgramAfter(func() (err error) {
-			what, err = spoilOne(v.Member, rng)
+		d.Down(d.Member, "killed, and a file spoiled")
+		did, err := d.RestartProgramAfter(func() (err error) {
+			what, err = spoilOne(d.Member, rng)
 			return err
 		})
-		v.Up(v.Member)
+		d.Up(d.Member)
 		if did && what != "" {
-			v.told(v.Name, "soak", what)
-			v.Faulted(fmt.Sprintf("%s, %s", what, is.Status))
+			d.told(d.Name, "soak", what)
+			d.Faulted(fmt.Sprintf("%s, %s", what, is.Status))
 		}
 		return err
 	})

@@ -13,10 +13,10 @@ import (
 
 // disturbance is what goes wrong on a device for some seconds. When it returns
 // all is well there again, also after an error.
-type disturbance func(ctx context.Context, v *victim, rng *rand.Rand) error
+type disturbance func(ctx context.Context, d *drainer, rng *rand.Rand) error
 
 // disturbed lets every device drain so many times while it is disturbed.
-func (r *rampage) disturbed(ctx context.Context, times int, stories func(*victim) []func(context.Context) error, disturb disturbance) error {
+func (r *drainRun) disturbed(ctx context.Context, times int, stories func(*drainer) []func(context.Context) error, disturb disturbance) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
@@ -30,11 +30,11 @@ func (r *rampage) disturbed(ctx context.Context, times int, stories func(*victim
 		if err := r.prepare(ctx, i, m); err != nil {
 			return err
 		}
-		v := &victim{rampage: r, Member: m, i: i, rng: r.Rand(uint64(i))}
+		d := &drainer{drainRun: r, Member: m, i: i, rng: r.Rand(uint64(i))}
 		running.Go(func() {
 			for range times {
-				if err := v.oneStory(ctx, stories(v), disturb); err != nil {
-					cancel(fmt.Errorf("%s: %w", v.Name, err))
+				if err := d.oneStory(ctx, stories(d), disturb); err != nil {
+					cancel(fmt.Errorf("%s: %w", d.Name, err))
 					return
 				}
 			}
@@ -48,11 +48,11 @@ func (r *rampage) disturbed(ctx context.Context, times int, stories func(*victim
 }
 
 // oneStory plays one story to its end, with one to three disturbances.
-func (v *victim) oneStory(ctx context.Context, stories []func(context.Context) error, disturb disturbance) error {
-	if err := v.idle(ctx); err != nil {
+func (d *drainer) oneStory(ctx context.Context, stories []func(context.Context) error, disturb disturbance) error {
+	if err := d.idle(ctx); err != nil {
 		return err
 	}
-	rng := rand.New(rand.NewPCG(v.rng.Uint64(), 0))
+	rng := rand.New(rand.NewPCG(d.rng.Uint64(), 0))
 	goesOn, stop := context.WithCancel(ctx)
 	defer stop()
 	var failed error
@@ -63,26 +63,26 @@ func (v *victim) oneStory(ctx context.Context, stories []func(context.Context) e
 			if goesOn.Err() != nil || failed != nil {
 				return
 			}
-			failed = disturb(ctx, v, rng)
+			failed = disturb(ctx, d, rng)
 		}
 	})
-	err := stories[v.rng.IntN(len(stories))](ctx)
+	err := stories[d.rng.IntN(len(stories))](ctx)
 	stop()
 	disturbing.Wait()
 	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
-	return v.idle(ctx)
+	return d.idle(ctx)
 }
 
 // everyStory are the drains of the scene drains that need no budget of time.
-func everyStory(v *victim) []func(context.Context) error {
-	return []func(context.Context) error{v.reboots, v.withdraws, v.asksTwice, v.isCordonedBySomebody}
+func everyStory(d *drainer) []func(context.Context) error {
+	return []func(context.Context) error{d.reboots, d.withdraws, d.asksTwice, d.isCordonedBySomebody}
 }
 
 // staysUp are those in which the device does not reboot.
-func staysUp(v *victim) []func(context.Context) error {
-	return []func(context.Context) error{v.withdraws, v.asksTwice}
+func staysUp(d *drainer) []func(context.Context) error {
+	return []func(context.Context) error{d.withdraws, d.asksTwice}
 }
 
 // many is how many stories each device has in a run.

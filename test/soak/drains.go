@@ -39,11 +39,11 @@ func drains(ctx context.Context, r *Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return (&rampage{Stage: s, began: time.Now()}).run(ctx)
+	return (&drainRun{Stage: s, began: time.Now()}).run(ctx)
 }
 
-// rampage is what the devices go through.
-type rampage struct {
+// drainRun is what the devices go through.
+type drainRun struct {
 	*Stage
 	began   time.Time
 	more    func() bool // whether to go on, where others kill and give faults; nil where this does
@@ -51,7 +51,7 @@ type rampage struct {
 }
 
 // goesOn says whether there were not enough kills yet.
-func (r *rampage) goesOn() bool {
+func (r *drainRun) goesOn() bool {
 	if r.more != nil {
 		return r.more()
 	}
@@ -62,7 +62,7 @@ func (r *rampage) goesOn() bool {
 }
 
 // run ends when enough were killed, or at the first drain that never ends.
-func (r *rampage) run(ctx context.Context) error {
+func (r *drainRun) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	for i, m := range r.Fleet.Members {
@@ -72,9 +72,9 @@ func (r *rampage) run(ctx context.Context) error {
 	}
 	var running sync.WaitGroup
 	for i, m := range r.Fleet.Members {
-		v := &victim{rampage: r, Member: m, i: i, rng: r.Rand(uint64(i))}
+		d := &drainer{drainRun: r, Member: m, i: i, rng: r.Rand(uint64(i))}
 		running.Go(func() {
-			if err := v.live(ctx); err != nil {
+			if err := d.live(ctx); err != nil {
 				cancel(fmt.Errorf("%s: %w", m.Name, err))
 			}
 		})
@@ -87,7 +87,7 @@ func (r *rampage) run(ctx context.Context) error {
 }
 
 // prepare gives a device pods of its own and switches it on.
-func (r *rampage) prepare(ctx context.Context, i int, m *player.Member) error {
+func (r *drainRun) prepare(ctx context.Context, i int, m *player.Member) error {
 	app := devcluster.App{Name: "only-" + m.Name, Node: m.Name, Required: true, Replicas: podsEach}
 	if err := r.Cluster.CreateApp(ctx, app); err != nil {
 		return err
@@ -112,49 +112,49 @@ func drainTimeout(hours uint32) map[string]types.ConfigItemValue {
 	return items
 }
 
-// victim is one device of a rampage.
-type victim struct {
-	*rampage
+// drainer is a device that drains again and again.
+type drainer struct {
+	*drainRun
 	*player.Member
 	i   int
 	rng *rand.Rand
 }
 
 // live drains the device again and again.
-func (v *victim) live(ctx context.Context) error {
+func (d *drainer) live(ctx context.Context) error {
 	stories := []struct {
 		name string
 		play func(context.Context) error
 	}{
-		{"reboot", v.reboots},
-		{"withdrawal", v.withdraws},
-		{"two requesters", v.asksTwice},
-		{"failure", v.fails},
-		{"foreign cordon", v.isCordonedBySomebody},
+		{"reboot", d.reboots},
+		{"withdrawal", d.withdraws},
+		{"two requesters", d.asksTwice},
+		{"failure", d.fails},
+		{"foreign cordon", d.isCordonedBySomebody},
 	}
-	for v.goesOn() {
-		if err := v.idle(ctx); err != nil {
+	for d.goesOn() {
+		if err := d.idle(ctx); err != nil {
 			return err
 		}
-		story := stories[v.rng.IntN(len(stories))]
-		v.told(v.Name, "soak", "story: "+story.name)
-		if err := v.haunted(ctx, story.play); err != nil {
+		story := stories[d.rng.IntN(len(stories))]
+		d.told(d.Name, "soak", "story: "+story.name)
+		if err := d.withKillsAndFaults(ctx, story.play); err != nil {
 			return fmt.Errorf("%s: %w", story.name, err)
 		}
 	}
-	return v.idle(ctx)
+	return d.idle(ctx)
 }
 
-// haunted plays a story while the agent is killed and its API server has faults.
-func (v *victim) haunted(ctx context.Context, play func(context.Context) error) error {
-	haunting, stop := context.WithCancel(ctx)
+// withKillsAndFaults plays a story while the agent is killed and its API server has faults.
+func (d *drainer) withKillsAndFaults(ctx context.Context, play func(context.Context) error) error {
+	during, stop := context.WithCancel(ctx)
 	defer stop()
-	kills, faults := rand.New(rand.NewPCG(v.rng.Uint64(), 0)), rand.New(rand.NewPCG(v.rng.Uint64(), 0))
+	kills, faults := rand.New(rand.NewPCG(d.rng.Uint64(), 0)), rand.New(rand.NewPCG(d.rng.Uint64(), 0))
 	var killed, faulted error
 	var both sync.WaitGroup
-	if v.more == nil {
-		both.Go(func() { killed = v.killOften(haunting, kills) })
-		both.Go(func() { faulted = v.faultOften(haunting, faults) })
+	if d.more == nil {
+		both.Go(func() { killed = d.killOften(during, kills) })
+		both.Go(func() { faulted = d.faultOften(during, faults) })
 	}
 	err := play(ctx)
 	stop()
@@ -162,13 +162,13 @@ func (v *victim) haunted(ctx context.Context, play func(context.Context) error) 
 	return errors.Join(err, killed, faulted)
 }
 
-func (v *victim) killOften(ctx context.Context, rng *rand.Rand) error {
+func (d *drainer) killOften(ctx context.Context, rng *rand.Rand) error {
 	for range 1 + rng.IntN(6) {
-		point := v.moment(ctx, rng)
-		if ctx.Err() != nil || !v.goesOn() {
+		point := d.moment(ctx, rng)
+		if ctx.Err() != nil || !d.goesOn() {
 			return nil
 		}
-		if err := v.Kill(v.Member, point); err != nil {
+		if err := d.Kill(d.Member, point); err != nil {
 			return err
 		}
 	}
@@ -181,21 +181,21 @@ var troubles = []devcluster.Fault{
 	"429=0.5", "500=0.5", "503", "409=0.5,only=patch+update+create", "403=0.3,only=patch", "slow=1s,only=create,of=eviction",
 }
 
-func (v *victim) faultOften(ctx context.Context, rng *rand.Rand) error {
+func (d *drainer) faultOften(ctx context.Context, rng *rand.Rand) error {
 	for range rng.IntN(3) {
 		wait(ctx, soon(rng, 5*time.Second))
 		if ctx.Err() != nil {
 			return nil
 		}
-		is, _ := v.Watch.Drain.Get(types.Global)
-		if err := v.Fault(v.i, troubles[rng.IntN(len(troubles))], is.Status.String()); err != nil {
+		is, _ := d.Watch.Drain.Get(types.Global)
+		if err := d.Fault(d.i, troubles[rng.IntN(len(troubles))], is.Status.String()); err != nil {
 			return err
 		}
 		wait(ctx, soon(rng, 5*time.Second))
-		if err := v.Heal(v.i); err != nil {
+		if err := d.Heal(d.i); err != nil {
 			return err
 		}
-		v.Cluster.CutWatches(v.i)
+		d.Cluster.CutWatches(d.i)
 	}
 	return nil
 }
@@ -206,28 +206,28 @@ func soon(rng *rand.Rand, most time.Duration) time.Duration {
 
 // moment waits for the moment of a kill: some time after the last one, or when
 // the agent has just written its journal or what it says.
-func (v *victim) moment(ctx context.Context, rng *rand.Rand) string {
+func (d *drainer) moment(ctx context.Context, rng *rand.Rand) string {
 	switch rng.IntN(6) {
 	case 0:
 		wait(ctx, soon(rng, 200*time.Millisecond))
-		return v.phase("at once")
+		return d.phase("at once")
 	case 1, 2:
 		wait(ctx, soon(rng, 6*time.Second))
-		return v.phase("at any time")
+		return d.phase("at any time")
 	case 3:
-		return v.written(ctx, v.TopicDir("NodeDrainStatus"), soon(rng, 3*time.Millisecond))
+		return d.written(ctx, d.TopicDir("NodeDrainStatus"), soon(rng, 3*time.Millisecond))
 	}
-	return v.written(ctx, filepath.Join(v.Root, "persist/status/zedkube/NodeDrainJournal"), soon(rng, 3*time.Millisecond))
+	return d.written(ctx, filepath.Join(d.Root, "persist/status/zedkube/NodeDrainJournal"), soon(rng, 3*time.Millisecond))
 }
 
 // phase names a point of a drain.
-func (v *victim) phase(when string) string {
-	is, _ := v.Watch.Drain.Get(types.Global)
+func (d *drainer) phase(when string) string {
+	is, _ := d.Watch.Drain.Get(types.Global)
 	return fmt.Sprintf("drain/%s/%s", is.Status, when)
 }
 
 // written waits until a file of the topic changes, five seconds at most.
-func (v *victim) written(ctx context.Context, dir string, then time.Duration) string {
+func (d *drainer) written(ctx context.Context, dir string, then time.Duration) string {
 	stamp := func() string {
 		info, err := os.Stat(filepath.Join(dir, types.Global+".json"))
 		if err != nil {
@@ -243,5 +243,5 @@ func (v *victim) written(ctx context.Context, dir string, then time.Duration) st
 		}
 	}
 	wait(ctx, then)
-	return v.phase(strings.TrimPrefix(filepath.Base(dir), "NodeDrain") + " written")
+	return d.phase(strings.TrimPrefix(filepath.Base(dir), "NodeDrain") + " written")
 }

@@ -15,7 +15,7 @@ import (
 const endless = 4 * time.Minute
 
 // until waits until missing says nothing any more.
-func (v *victim) until(ctx context.Context, missing func() string) error {
+func (d *drainer) until(ctx context.Context, missing func() string) error {
 	deadline := time.Now().Add(endless)
 	for {
 		m := missing()
@@ -32,9 +32,9 @@ func (v *victim) until(ctx context.Context, missing func() string) error {
 }
 
 // says waits for one of the states.
-func (v *victim) says(ctx context.Context, states ...types.DrainStatus) error {
-	return v.until(ctx, func() string {
-		is, _ := v.Watch.Drain.Get(types.Global)
+func (d *drainer) says(ctx context.Context, states ...types.DrainStatus) error {
+	return d.until(ctx, func() string {
+		is, _ := d.Watch.Drain.Get(types.Global)
 		for _, s := range states {
 			if is.Status == s {
 				return ""
@@ -45,20 +45,20 @@ func (v *victim) says(ctx context.Context, states ...types.DrainStatus) error {
 }
 
 // hasSaid waits until a state has been said since the request, and may be past.
-func (v *victim) hasSaid(ctx context.Context, s types.DrainStatus) error {
-	return v.until(ctx, func() string {
-		if v.said(v.Name, s) {
+func (d *drainer) hasSaid(ctx context.Context, s types.DrainStatus) error {
+	return d.until(ctx, func() string {
+		if d.said(d.Name, s) {
 			return ""
 		}
-		is, _ := v.Watch.Drain.Get(types.Global)
+		is, _ := d.Watch.Drain.Get(types.Global)
 		return fmt.Sprintf("the drain is %s and was not %s", is.Status, s)
 	})
 }
 
 // isBack waits until the node has no cordon of ours.
-func (v *victim) isBack(ctx context.Context) error {
-	return v.until(ctx, func() string {
-		if cordon := v.cordon(v.Name); cordon != "" {
+func (d *drainer) isBack(ctx context.Context) error {
+	return d.until(ctx, func() string {
+		if cordon := d.cordon(d.Name); cordon != "" {
 			return "cordoned: " + cordon
 		}
 		return ""
@@ -66,156 +66,156 @@ func (v *victim) isBack(ctx context.Context) error {
 }
 
 // idle waits until no drain is left to see and the pods are back.
-func (v *victim) idle(ctx context.Context) error {
-	if err := v.says(ctx, types.DrainNotRequested, types.DrainFailedDrain); err != nil {
+func (d *drainer) idle(ctx context.Context) error {
+	if err := d.says(ctx, types.DrainNotRequested, types.DrainFailedDrain); err != nil {
 		return err
 	}
-	if err := v.isBack(ctx); err != nil {
+	if err := d.isBack(ctx); err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, endless)
 	defer cancel()
-	_, err := v.Cluster.WaitRunning(bounded, "app=only-"+v.Name, podsEach)
+	_, err := d.Cluster.WaitRunning(bounded, "app=only-"+d.Name, podsEach)
 	return err
 }
 
 // requester is zedagent or baseosmgr, by chance.
-func (v *victim) requester() types.DrainRequester {
-	return []types.DrainRequester{types.DrainRequesterDeviceOp, types.DrainRequesterUpdate}[v.rng.IntN(2)]
+func (d *drainer) requester() types.DrainRequester {
+	return []types.DrainRequester{types.DrainRequesterDeviceOp, types.DrainRequesterUpdate}[d.rng.IntN(2)]
 }
 
 // reboots is what a reboot command does: request, drain, COMPLETE, reboot. The
 // killing goes on until the node has given back what it holds.
-func (v *victim) reboots(ctx context.Context) error {
-	if err := v.until(ctx, func() string {
-		if v.HearsDrain().Status == types.DrainUnknown {
+func (d *drainer) reboots(ctx context.Context) error {
+	if err := d.until(ctx, func() string {
+		if d.HearsDrain().Status == types.DrainUnknown {
 			return "zedagent has not heard of the drain"
 		}
 		return ""
 	}); err != nil {
 		return err
 	}
-	boots := v.Boots()
-	v.Reboots(v.Member)
-	if err := v.until(ctx, func() string {
-		if v.Boots() == boots {
-			is, _ := v.Watch.Drain.Get(types.Global)
+	boots := d.Boots()
+	d.Reboots(d.Member)
+	if err := d.until(ctx, func() string {
+		if d.Boots() == boots {
+			is, _ := d.Watch.Drain.Get(types.Global)
 			return "no reboot, the drain is " + is.Status.String()
 		}
 		return ""
 	}); err != nil {
 		return err
 	}
-	if err := v.says(ctx, types.DrainNotRequested); err != nil {
+	if err := d.says(ctx, types.DrainNotRequested); err != nil {
 		return err
 	}
-	return v.isBack(ctx)
+	return d.isBack(ctx)
 }
 
 // withdraws takes a request back, at any moment or when the drain is done.
-func (v *victim) withdraws(ctx context.Context) error {
-	by := v.requester()
-	if err := v.Asks(v.Member, by); err != nil {
+func (d *drainer) withdraws(ctx context.Context) error {
+	by := d.requester()
+	if err := d.Asks(d.Member, by); err != nil {
 		return err
 	}
-	return v.endsSomehow(ctx, by)
+	return d.endsSomehow(ctx, by)
 }
 
 // endsSomehow lets a drain go on for some time or to its end, and takes the
 // last request back.
-func (v *victim) endsSomehow(ctx context.Context, by types.DrainRequester) error {
-	if v.rng.IntN(2) == 0 {
-		if err := v.says(ctx, types.DrainComplete); err != nil {
+func (d *drainer) endsSomehow(ctx context.Context, by types.DrainRequester) error {
+	if d.rng.IntN(2) == 0 {
+		if err := d.says(ctx, types.DrainComplete); err != nil {
 			return err
 		}
 	} else {
-		wait(ctx, soon(v.rng, 6*time.Second))
+		wait(ctx, soon(d.rng, 6*time.Second))
 	}
-	if err := v.TakesBack(v.Member, by); err != nil {
+	if err := d.TakesBack(d.Member, by); err != nil {
 		return err
 	}
 	ends := []types.DrainStatus{types.DrainNotRequested}
-	if is, _ := v.Watch.Drain.Get(types.Global); is.Status == types.DrainFailedDrain {
+	if is, _ := d.Watch.Drain.Get(types.Global); is.Status == types.DrainFailedDrain {
 		ends = append(ends, is.Status) // of a drain before: killed in time, the agent never read this request
 	}
-	if err := v.says(ctx, ends...); err != nil {
+	if err := d.says(ctx, ends...); err != nil {
 		return err
 	}
-	return v.isBack(ctx)
+	return d.isBack(ctx)
 }
 
 // asksTwice has two requesters, who come and go in any order.
-func (v *victim) asksTwice(ctx context.Context) error {
-	first := v.requester()
+func (d *drainer) asksTwice(ctx context.Context) error {
+	first := d.requester()
 	second := types.DrainRequesterDeviceOp + types.DrainRequesterUpdate - first
-	if err := v.Asks(v.Member, first); err != nil {
+	if err := d.Asks(d.Member, first); err != nil {
 		return err
 	}
-	wait(ctx, soon(v.rng, 3*time.Second))
-	if err := v.Asks(v.Member, second); err != nil {
+	wait(ctx, soon(d.rng, 3*time.Second))
+	if err := d.Asks(d.Member, second); err != nil {
 		return err
 	}
-	wait(ctx, soon(v.rng, 3*time.Second))
-	if err := v.TakesBack(v.Member, first); err != nil {
+	wait(ctx, soon(d.rng, 3*time.Second))
+	if err := d.TakesBack(d.Member, first); err != nil {
 		return err
 	}
-	return v.endsSomehow(ctx, second)
+	return d.endsSomehow(ctx, second)
 }
 
 // fails has a budget that never opens, and tries once more where it may.
-func (v *victim) fails(ctx context.Context) error {
-	app, by := "only-"+v.Name, v.requester()
-	if err := v.Cluster.SetBudget(ctx, app, podsEach); err != nil {
+func (d *drainer) fails(ctx context.Context) error {
+	app, by := "only-"+d.Name, d.requester()
+	if err := d.Cluster.SetBudget(ctx, app, podsEach); err != nil {
 		return err
 	}
-	if err := v.bound(shortDrain); err != nil {
+	if err := d.bound(shortDrain); err != nil {
 		return err
 	}
-	if err := v.Asks(v.Member, by); err != nil {
+	if err := d.Asks(d.Member, by); err != nil {
 		return err
 	}
-	if err := v.hasSaid(ctx, types.DrainFailedDrain); err != nil {
+	if err := d.hasSaid(ctx, types.DrainFailedDrain); err != nil {
 		return err
 	}
 	// At once, and while the request stands.
-	if err := v.isBack(ctx); err != nil {
+	if err := d.isBack(ctx); err != nil {
 		return err
 	}
-	if err := v.bound(longDrain); err != nil {
+	if err := d.bound(longDrain); err != nil {
 		return err
 	}
-	if err := v.Cluster.DropBudget(ctx, app); err != nil {
+	if err := d.Cluster.DropBudget(ctx, app); err != nil {
 		return err
 	}
-	if v.rng.IntN(2) == 0 {
-		return v.TakesBack(v.Member, by)
+	if d.rng.IntN(2) == 0 {
+		return d.TakesBack(d.Member, by)
 	}
-	if err := v.Asks(v.Member, by); err != nil {
+	if err := d.Asks(d.Member, by); err != nil {
 		return err
 	}
-	if err := v.says(ctx, types.DrainComplete); err != nil {
+	if err := d.says(ctx, types.DrainComplete); err != nil {
 		return err
 	}
-	return v.endsSomehow(ctx, by)
+	return d.endsSomehow(ctx, by)
 }
 
 // bound is a new kubernetes.drain.timeout.
-func (v *victim) bound(hours uint32) error {
-	return v.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: drainTimeout(hours)})
+func (d *drainer) bound(hours uint32) error {
+	return d.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: drainTimeout(hours)})
 }
 
 // isCordonedBySomebody drains a node that someone else has cordoned. There is
 // one such node at a time, so that pods have somewhere to go.
-func (v *victim) isCordonedBySomebody(ctx context.Context) error {
-	if !v.foreign.TryLock() {
-		return v.withdraws(ctx)
+func (d *drainer) isCordonedBySomebody(ctx context.Context) error {
+	if !d.foreign.TryLock() {
+		return d.withdraws(ctx)
 	}
-	defer v.foreign.Unlock()
-	if err := v.Cordon(ctx, v.Name); err != nil {
+	defer d.foreign.Unlock()
+	if err := d.Cordon(ctx, d.Name); err != nil {
 		return err
 	}
-	if err := v.withdraws(ctx); err != nil {
+	if err := d.withdraws(ctx); err != nil {
 		return err
 	}
-	return v.Uncordon(ctx, v.Name)
+	return d.Uncordon(ctx, d.Name)
 }

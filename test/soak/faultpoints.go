@@ -32,9 +32,9 @@ var sent = []struct {
 	{types.DrainComplete, "get nodes, patch nodes, create events, watch nodes"},
 }
 
-// spoiling are what may become of such a request. After reset=0 it was carried out, and
+// answers are what may become of such a request. After reset=0 it was carried out, and
 // nobody is told.
-var spoiling = []devcluster.Fault{"403", "409", "429", "500", "503", "reset=0", "expired"}
+var answers = []devcluster.Fault{"403", "409", "429", "500", "503", "reset=0", "expired"}
 
 // whole are what all requests of a node meet.
 var whole = []devcluster.Fault{devcluster.Refused, devcluster.Hung, devcluster.Slow(2 * time.Second)}
@@ -61,7 +61,7 @@ func (p faultPoint) fault() devcluster.Fault {
 func faultPoints() (all []faultPoint) {
 	for _, s := range sent {
 		for request := range strings.SplitSeq(s.requests, ", ") {
-			for _, kind := range spoiling {
+			for _, kind := range answers {
 				if kind != "expired" || strings.HasPrefix(request, "watch ") {
 					all = append(all, faultPoint{request, kind, s.phase})
 				}
@@ -93,18 +93,18 @@ func faulty(ctx context.Context, r *Run) (err error) {
 	if r.Short {
 		enough = 30
 	}
-	x := &rampage{Stage: s, more: func() bool { return s.faults() < enough }}
-	spoiling, stop := context.WithCancel(ctx)
+	x := &drainRun{Stage: s, more: func() bool { return s.faults() < enough }}
+	during, stop := context.WithCancel(ctx)
 	defer stop()
-	var spoilers sync.WaitGroup
+	var all sync.WaitGroup
 	var failed [8]error
 	for i := range s.Fleet.Members {
-		p := &spoiler{rampage: x, i: i, rng: r.Rand(uint64(100 + i)), missed: map[faultPoint]int{}}
-		spoilers.Go(func() { failed[i] = p.spoil(spoiling) })
+		p := &faulting{drainRun: x, i: i, rng: r.Rand(uint64(100 + i)), missed: map[faultPoint]int{}}
+		all.Go(func() { failed[i] = p.giveFaults(during) })
 	}
 	err = x.run(ctx)
 	stop()
-	spoilers.Wait()
+	all.Wait()
 	return errors.Join(append(failed[:], err)...)
 }
 
@@ -114,9 +114,9 @@ func (r *Run) faults() (n int) {
 	return n
 }
 
-// spoiler gives the API server of one node faults.
-type spoiler struct {
-	*rampage
+// faulting gives the API server of one node faults.
+type faulting struct {
+	*drainRun
 	i      int
 	rng    *rand.Rand
 	missed map[faultPoint]int // those that no request met in time
@@ -125,7 +125,7 @@ type spoiler struct {
 // soonMet is how long a fault waits for a request.
 const soonMet = 5 * time.Second
 
-func (p *spoiler) spoil(ctx context.Context) error {
+func (p *faulting) giveFaults(ctx context.Context) error {
 	m := p.Fleet.Members[p.i]
 	for ctx.Err() == nil && p.goesOn() {
 		is, _ := m.Watch.Drain.Get(types.Global)
@@ -134,25 +134,8 @@ func (p *spoiler) spoil(ctx context.Context) error {
 			wait(ctx, 20*time.Millisecond)
 			continue
 		}
-		p.History.Add(history.Event{Kind: history.Fault, Node: m.Name, Text: point.fault().String()})
-		before := p.Cluster.NodeTraffic(p.i)
-		if err := p.Cluster.SetNodeFault(p.i, point.fault()); err != nil {
-			return err
-		}
-		if strings.HasPrefix(point.request, "watch ") {
-			p.Cluster.CutWatches(p.i)
-		}
-		met := false
-		for end := time.Now().Add(soonMet); !met && ctx.Err() == nil && time.Now().Before(end); wait(ctx, 10*time.Millisecond) {
-			now := p.Cluster.NodeTraffic(p.i)
-			met = now.Spoiled > before.Spoiled
-		}
-		if point.request == "all requests" { // these are not counted as spoiled; the agent asks all the time
-			met = ctx.Err() == nil
-		}
-		wait(ctx, soon(p.rng, time.Second)) // the agent tries again
-		p.History.Add(history.Event{Kind: history.Fault, Node: m.Name, Text: devcluster.None.String()})
-		if err := p.Cluster.SetNodeFault(p.i, devcluster.None); err != nil {
+		met, err := p.meets(ctx, point)
+		if err != nil {
 			return err
 		}
 		if met {
@@ -165,8 +148,44 @@ func (p *spoiler) spoil(ctx context.Context) error {
 	return nil
 }
 
+// meets gives the node's API server that fault for a moment. It reports whether the agent met it.
+func (p *faulting) meets(ctx context.Context, point faultPoint) (met bool, err error) {
+	m := p.Fleet.Members[p.i]
+	p.History.Add(history.Event{Kind: history.Fault, Node: m.Name, Text: point.fault().String()})
+	before := p.Cluster.NodeTraffic(p.i)
+	if err := p.Cluster.SetNodeFault(p.i, point.fault()); err != nil {
+		return false, err
+	}
+	if strings.HasPrefix(point.request, "watch ") {
+		p.Cluster.CutWatches(p.i)
+	}
+	seen := func(is func(now devcluster.Traffic) bool) {
+		for end := time.Now().Add(soonMet); !met && ctx.Err() == nil && time.Now().Before(end); wait(ctx, 10*time.Millisecond) {
+			met = is(p.Cluster.NodeTraffic(p.i))
+		}
+	}
+	switch point.kind {
+	case devcluster.Refused: // its connections are gone, and nobody sees its attempts
+	case devcluster.Hung: // what it sends is held up
+		seen(func(now devcluster.Traffic) bool { return now.Sent > before.Sent })
+	case devcluster.Slow(2 * time.Second):
+		seen(func(now devcluster.Traffic) bool { return now.Requests > before.Requests })
+	default:
+		seen(func(now devcluster.Traffic) bool { return now.Faulted > before.Faulted })
+	}
+	wait(ctx, soon(p.rng, time.Second)) // the agent tries again
+	p.History.Add(history.Event{Kind: history.Fault, Node: m.Name, Text: devcluster.None.String()})
+	if err := p.Cluster.SetNodeFault(p.i, devcluster.None); err != nil {
+		return false, err
+	}
+	if point.kind == devcluster.Refused { // who lost its connections makes others
+		seen(func(now devcluster.Traffic) bool { return now.Connections > before.Connections })
+	}
+	return met, nil
+}
+
 // choose is one of the fault points of a state, of those that were hit least one that was missed least.
-func (p *spoiler) choose(phase types.DrainStatus) (best faultPoint, found bool) {
+func (p *faulting) choose(phase types.DrainStatus) (best faultPoint, found bool) {
 	all := slices.DeleteFunc(faultPoints(), func(f faultPoint) bool { return f.phase != phase })
 	p.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	least := 0

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -20,7 +21,7 @@ import (
 func (s Scene) goTest(ctx context.Context, r *Run) error {
 	book := filepath.Join(r.Dir, "counts")
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-timeout=24h",
-		"-tags=kustomize_disable_go_plugin_support,soak", "-run=^"+s.Test+"$", "./"+s.Package)
+		"-tags=kustomize_disable_go_plugin_support,soak,failpoints", "-run=^"+s.Test+"$", "./"+s.Package)
 	cmd.Env = append(os.Environ(), seeds.Book+"="+book, fmt.Sprintf("%s=%d", seeds.First, r.Seed))
 	if s.Plays > 0 {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", seeds.Many, s.Plays))
@@ -56,10 +57,14 @@ func (r *Run) readBook(book, test string) error {
 	}
 	r.Checked(test, 1)
 	for line := range strings.Lines(string(content)) {
-		var what string
-		var n int
-		if _, err := fmt.Sscan(line, &what, &n); err != nil {
+		what, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		number, point, _ := strings.Cut(rest, " ")
+		n, err := strconv.Atoi(number)
+		if err != nil {
 			return fmt.Errorf("read the counts of %s: %w", test, err)
+		}
+		if point == "" { // none of the list
+			point = test
 		}
 		switch what {
 		case "histories":
@@ -67,7 +72,7 @@ func (r *Run) readBook(book, test string) error {
 		case "operations":
 			r.Operated(n)
 		case "kills":
-			r.count(func(c *Counts) { c.Kills[test] += n })
+			r.count(func(c *Counts) { c.Kills[point] += n })
 		case "faults":
 			r.count(func(c *Counts) { c.Faults[test] += n })
 		default:

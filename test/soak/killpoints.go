@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,25 +35,25 @@ func killpoints(ctx context.Context, r *Run) (err error) {
 	if r.Short {
 		enough = 40
 	}
-	x := &rampage{Stage: s, more: func() bool { return s.kills() < enough }}
-	hunting, stop := context.WithCancel(ctx)
+	x := &drainRun{Stage: s, more: func() bool { return s.kills() < enough }}
+	during, stop := context.WithCancel(ctx)
 	defer stop()
-	var hunters sync.WaitGroup
+	var all sync.WaitGroup
 	var failed [8]error
 	for i, m := range s.Fleet.Members {
 		if err := os.MkdirAll(m.Failpoints(), 0o700); err != nil {
 			return err
 		}
-		h := &hunter{rampage: x, m: m, rng: r.Rand(uint64(100 + i)), missed: map[string]int{}}
-		hunters.Go(func() { failed[i] = h.hunt(hunting) })
+		k := &killing{drainRun: x, m: m, rng: r.Rand(uint64(100 + i)), missed: map[string]int{}}
+		all.Go(func() { failed[i] = k.killAgain(during) })
 	}
-	hunters.Go(func() { errands(hunting, s, r.Rand(200)) })
+	all.Go(func() { errands(during, s, r.Rand(200)) })
 	err = x.run(ctx)
 	stop()
-	hunters.Wait()
+	all.Wait()
 	list, passed := listed(), map[string]bool{}
 	for _, m := range s.Fleet.Members {
-		for _, point := range lines(m.Failpoints(), "passed") {
+		for _, point := range m.PassedPoints() {
 			if passed[point] = true; !slices.Contains(list, strings.TrimSuffix(strings.TrimSuffix(point, "/before"), "/after")) {
 				r.Found("the agent of %s came to the point %s, which is not listed", m.Name, point)
 			}
@@ -62,57 +63,47 @@ func killpoints(ctx context.Context, r *Run) (err error) {
 	return errors.Join(append(failed[:], err)...)
 }
 
-// lines are those of a file of an agent's failpoints; none where it is missing.
-func lines(dir, name string) []string {
-	content, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		return nil
-	}
-	return strings.Split(strings.TrimSpace(string(content)), "\n")
-}
-
-// hunter has the agent of one device kill itself again and again.
-type hunter struct {
-	*rampage
+// killing has the agent of one device kill itself again and again.
+type killing struct {
+	*drainRun
 	m       *player.Member
 	rng     *rand.Rand
 	missed  map[string]int // points that the agent did not come to in time
-	revived int            // how often it was started again
+	started int            // how often it was started again
 	ended   int            // how many of its ends were seen
 }
 
 // patience is how long the agent has at most to come to a point.
 const patience = 15 * time.Second
 
-func (h *hunter) hunt(ctx context.Context) error {
-	for ctx.Err() == nil && (h.goesOn() || h.dead()) {
-		point := h.choose()
-		if point == "" { // it has not begun yet
-			wait(ctx, 100*time.Millisecond)
-			continue
-		}
-		if err := h.order(point); err != nil {
+func (k *killing) killAgain(ctx context.Context) error {
+	for ctx.Err() == nil && (k.goesOn() || k.dead()) {
+		wait(ctx, soon(k.rng, time.Second))
+		points := k.choose()
+		if err := k.order(points); err != nil {
 			return err
 		}
-		for h.dies(ctx) {
-			if err := h.revive(ctx); err != nil {
+		for k.dies(ctx) {
+			if err := k.startAgain(ctx); err != nil {
 				return err
 			}
 		}
-		h.missed[point]++
-		if err := h.order(""); err != nil {
+		for _, point := range points {
+			k.missed[point]++
+		}
+		if err := k.order(nil); err != nil {
 			return err
 		}
 	}
-	return h.order("")
+	return k.order(nil)
 }
 
 // dead reports whether the agent has killed itself and does not run again.
-func (h *hunter) dead() bool { return len(lines(h.m.Failpoints(), "killed")) > h.revived }
+func (k *killing) dead() bool { return len(k.m.KilledAt()) > k.started }
 
 // dies waits for that, but not for long.
-func (h *hunter) dies(ctx context.Context) bool {
-	for end := time.Now().Add(soon(h.rng, patience)); !h.dead(); wait(ctx, 10*time.Millisecond) {
+func (k *killing) dies(ctx context.Context) bool {
+	for end := time.Now().Add(soon(k.rng, patience)); !k.dead(); wait(ctx, 10*time.Millisecond) {
 		if ctx.Err() != nil || time.Now().After(end) {
 			return false
 		}
@@ -120,63 +111,70 @@ func (h *hunter) dies(ctx context.Context) bool {
 	return true
 }
 
-// revive starts an agent that has killed itself, half the times with the next order, so
+// startAgain starts an agent that has killed itself, half the times with the next order, so
 // that it also dies in its first second. It may have died while its device rebooted, which has
 // started another one.
-func (h *hunter) revive(ctx context.Context) error {
-	point := lines(h.m.Failpoints(), "killed")[h.revived]
-	h.revived++
-	delete(h.missed, point)
-	if h.rng.IntN(2) == 0 && h.goesOn() {
-		if err := h.order(h.choose()); err != nil {
-			return err
-		}
+func (k *killing) startAgain(ctx context.Context) error {
+	point := k.m.KilledAt()[k.started]
+	k.started++
+	delete(k.missed, point)
+	var now, later []string
+	if k.goesOn() {
+		later = k.choose()
 	}
-	for end := time.Now().Add(patience); len(h.m.Ended()) <= h.ended; wait(ctx, 10*time.Millisecond) {
+	if k.rng.IntN(2) == 0 {
+		now, later = later, nil
+	}
+	if err := k.order(now); err != nil {
+		return err
+	}
+	for end := time.Now().Add(patience); len(k.m.Ended()) <= k.ended; wait(ctx, 10*time.Millisecond) {
 		if time.Now().After(end) || ctx.Err() != nil {
-			h.Killed(point)
+			k.Killed(point)
 			return nil
 		}
 	}
-	h.ended = len(h.m.Ended())
-	h.Died(h.m, point)
-	_, err := h.m.RestartProgram()
-	h.Up(h.m)
-	return err
+	k.ended = len(k.m.Ended())
+	k.Died(k.m, point)
+	_, err := k.m.StartEnded()
+	k.Up(k.m)
+	if later == nil || err != nil {
+		return err
+	}
+	wait(ctx, soon(k.rng, 2*time.Second))
+	return k.order(later)
 }
 
-// order has the agent kill itself at a point; "" nowhere.
-func (h *hunter) order(point string) error {
-	file := filepath.Join(h.m.Failpoints(), "kill")
-	if point == "" {
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
+// order has the agent kill itself at one of the points, whichever it comes to.
+func (k *killing) order(points []string) error {
+	var orders strings.Builder
+	for _, point := range points {
+		fmt.Fprintf(&orders, "%d %s\n", 1+k.rng.IntN(3)/2, point)
 	}
+	file := filepath.Join(k.m.Failpoints(), "kill")
 	part := file + ".part" // the agent reads it at any moment
-	if err := os.WriteFile(part, fmt.Appendf(nil, "%d %s\n", 1+h.rng.IntN(3)/2, point), 0o600); err != nil {
+	if err := os.WriteFile(part, []byte(orders.String()), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(part, file)
 }
 
-// choose is one of the points that this agent has come to, of those that were hit least
-// one that was missed least.
-func (h *hunter) choose() string {
-	passed := lines(h.m.Failpoints(), "passed")
+// several is how many points an agent may kill itself at, at a time.
+const several = 10
+
+// choose is some of the points that this agent has come to: those that were hit least, and of these
+// those that were missed least.
+func (k *killing) choose() []string {
+	passed := k.m.PassedPoints()
 	slices.Sort(passed)
 	passed = slices.Compact(passed)
-	h.rng.Shuffle(len(passed), func(i, j int) { passed[i], passed[j] = passed[j], passed[i] })
-	best, least := "", 0
-	h.count(func(c *Counts) {
-		for _, point := range passed {
-			if n := 2*c.Kills[point] + h.missed[point]; best == "" || n < least {
-				best, least = point, n
-			}
-		}
+	k.rng.Shuffle(len(passed), func(i, j int) { passed[i], passed[j] = passed[j], passed[i] })
+	k.count(func(c *Counts) {
+		slices.SortStableFunc(passed, func(a, b string) int {
+			return cmp.Compare(2*c.Kills[a]+k.missed[a], 2*c.Kills[b]+k.missed[b])
+		})
 	})
-	return best
+	return passed[:min(several, len(passed))]
 }
 
 // errands are what else happens on devices: kubeconfigs are issued, an application comes

@@ -23,20 +23,20 @@ func partitions(ctx context.Context, r *Run) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var one sync.Mutex // a second cut would leave nobody a quorum
-	return (&rampage{Stage: s}).disturbed(ctx, r.many(), staysUp, func(ctx context.Context, v *victim, rng *rand.Rand) error {
+	return (&drainRun{Stage: s}).disturbed(ctx, r.many(), staysUp, func(ctx context.Context, d *drainer, rng *rand.Rand) error {
 		if !one.TryLock() {
 			return nil
 		}
 		defer one.Unlock()
 		cut := cuts[rng.IntN(len(cuts))]
-		is, _ := v.Watch.Drain.Get(types.Global)
-		v.Faulted(fmt.Sprintf("partition: %s, %s", cut.name, is.Status))
-		v.Alone(v.Name, true)
-		defer v.Alone(v.Name, false)
+		is, _ := d.Watch.Drain.Get(types.Global)
+		d.Faulted(fmt.Sprintf("partition: %s, %s", cut.name, is.Status))
+		d.Alone(d.Name, true)
+		defer d.Alone(d.Name, false)
 		for end := time.Now().Add(soon(rng, unnoticed)); ; {
-			err := cut.cut(v.Cluster, v.i)
+			err := cut.cut(d.Cluster, d.i)
 			wait(ctx, min(time.Until(end), 100*time.Millisecond+soon(rng, cut.long)))
-			if err = errors.Join(err, cut.heal(v.Cluster, v.i)); err != nil || !time.Now().Before(end) {
+			if err = errors.Join(err, cut.heal(d.Cluster, d.i)); err != nil || !time.Now().Before(end) {
 				return err
 			}
 			wait(ctx, min(time.Until(end), soon(rng, cut.long)))

@@ -18,6 +18,11 @@ func scenes() []Scene {
 				"at the points that the test build lists, those first that were hit least",
 		},
 		{
+			Name: "stories", Package: "cmd/zedkube", Test: "TestSoakStoriesOfAgentsThatKillThemselves", KillPoints: reachedBy("stories"),
+			Does: "the stories of cmd/zedkube: joins, leaves, changes of k3s, requests of operators; the agents kill themselves at the points that no drain passes, " +
+				"and what each story expects still comes",
+		},
+		{
 			Name: "faultpoints", Run: faulty, FaultPoints: faultNames(),
 			Does: "the same drains; what the agents ask of the API server in each state of a drain meets one fault after the other, those first that were hit least",
 		},
@@ -30,8 +35,9 @@ func scenes() []Scene {
 		{Name: "sizes", Run: sizes, Does: "two, three or five devices drain, one a worker, one the tie-breaker; their agents are killed or power is cut"},
 		{Name: "partitions", Run: partitions, Needs: devcluster.CanHost, Does: "three hosts drain while the cable of one is cut: both ways, one way, flapping"},
 		{
-			Name: "lost-nodes", Package: "test/apps", Test: "TestSoakKillPoints", Needs: devcluster.CanHost,
-			Does: "a node with a virtual machine is cut off or killed and comes back, on hosts of their own with the real KubeVirt; agents are killed meanwhile",
+			Name: "lost-nodes", Package: "test/apps", Test: "TestSoakKillPoints", Needs: devcluster.CanHost, KillPoints: reachedBy("lost-nodes"),
+			Does: "a node with a virtual machine is cut off or killed and comes back, on hosts of their own with the real KubeVirt; agents are killed meanwhile, " +
+				"many by themselves at what they do for lost nodes",
 		},
 		{
 			Name: "reporters", Package: "test/hosts", Test: "TestSoakKilledReportersAreFollowed", Needs: devcluster.CanHost,

@@ -21,23 +21,23 @@ func silences(ctx context.Context, r *Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return (&rampage{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, v *victim, rng *rand.Rand) error {
+	return (&drainRun{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, d *drainer, rng *rand.Rand) error {
 		// So that every state is met, it is waited for, but not for ever.
 		state := underWay[rng.IntN(len(underWay))]
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 5*time.Millisecond) {
-			if is, _ := v.Watch.Drain.Get(types.Global); is.Status == state {
+			if is, _ := d.Watch.Drain.Get(types.Global); is.Status == state {
 				break
 			}
 		}
-		is, _ := v.Watch.Drain.Get(types.Global)
-		if err := v.Fault(v.i, quiet[rng.IntN(len(quiet))], is.Status.String()); err != nil {
+		is, _ := d.Watch.Drain.Get(types.Global)
+		if err := d.Fault(d.i, quiet[rng.IntN(len(quiet))], is.Status.String()); err != nil {
 			return err
 		}
 		if rng.IntN(2) == 0 {
-			v.Cluster.CutWatches(v.i)
+			d.Cluster.CutWatches(d.i)
 		}
 		wait(ctx, soon(rng, 15*time.Second))
-		return v.Heal(v.i)
+		return d.Heal(d.i)
 	})
 }
 
@@ -63,24 +63,24 @@ func restores(ctx context.Context, r *Run) (err error) {
 	var one sync.Mutex // restores at a time
 	var kept bool
 	// No cordon of somebody else: etcd would forget that, too.
-	stories := func(v *victim) []func(context.Context) error {
-		return []func(context.Context) error{v.reboots, v.withdraws, v.asksTwice}
+	stories := func(d *drainer) []func(context.Context) error {
+		return []func(context.Context) error{d.reboots, d.withdraws, d.asksTwice}
 	}
-	return (&rampage{Stage: s}).disturbed(ctx, r.many(), stories, func(ctx context.Context, v *victim, rng *rand.Rand) error {
+	return (&drainRun{Stage: s}).disturbed(ctx, r.many(), stories, func(ctx context.Context, d *drainer, rng *rand.Rand) error {
 		if !one.TryLock() {
 			return nil
 		}
 		defer one.Unlock()
 		bounded, cancel := context.WithTimeout(ctx, endless)
 		defer cancel()
-		is, _ := v.Watch.Drain.Get(types.Global)
-		v.Faulted("etcd restarts, " + is.Status.String())
-		if err := v.Cluster.KeepEtcd(bounded); err != nil || !kept && rng.IntN(2) == 0 {
+		is, _ := d.Watch.Drain.Get(types.Global)
+		d.Faulted("etcd restarts, " + is.Status.String())
+		if err := d.Cluster.KeepEtcd(bounded); err != nil || !kept && rng.IntN(2) == 0 {
 			return err
 		}
 		kept = true
 		wait(ctx, soon(rng, 3*time.Second))
-		v.Faulted("etcd restored, " + is.Status.String())
-		return v.Cluster.RestoreEtcd(bounded)
+		d.Faulted("etcd restored, " + is.Status.String())
+		return d.Cluster.RestoreEtcd(bounded)
 	})
 }

@@ -37,15 +37,15 @@ func sizes(ctx context.Context, r *Run) (err error) {
 		return err
 	}
 	if rng.IntN(2) == 0 {
-		return (&rampage{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, v *victim, rng *rand.Rand) error {
-			return v.Kill(v.Member, v.moment(ctx, rng))
+		return (&drainRun{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, d *drainer, rng *rand.Rand) error {
+			return d.Kill(d.Member, d.moment(ctx, rng))
 		})
 	}
-	reboots := func(v *victim) []func(context.Context) error { return []func(context.Context) error{v.reboots} }
-	return (&rampage{Stage: s}).disturbed(ctx, r.many(), reboots, func(_ context.Context, v *victim, _ *rand.Rand) error {
-		is, _ := v.Watch.Drain.Get(types.Global)
-		v.Faulted("power cut, " + is.Status.String())
-		v.CutPower()
+	reboots := func(d *drainer) []func(context.Context) error { return []func(context.Context) error{d.reboots} }
+	return (&drainRun{Stage: s}).disturbed(ctx, r.many(), reboots, func(_ context.Context, d *drainer, _ *rand.Rand) error {
+		is, _ := d.Watch.Drain.Get(types.Global)
+		d.Faulted("power cut, " + is.Status.String())
+		d.CutPower()
 		return nil
 	})
 }

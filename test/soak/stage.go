@@ -90,7 +90,7 @@ func (s *Stage) Close() error {
 	s.recording.Wait()
 	if s.Fleet != nil {
 		for _, m := range s.Fleet.Members {
-			s.autopsy(m)
+			s.recordEnd(m)
 		}
 	}
 	if s.audit {
@@ -99,8 +99,8 @@ func (s *Stage) Close() error {
 	return errors.Join(append(errs, s.Cluster.Stop())...)
 }
 
-// autopsy records how the agent of a device ended, where it should not have.
-func (s *Stage) autopsy(m *player.Member) {
+// recordEnd records how the agent of a device ended, where it should not have.
+func (s *Stage) recordEnd(m *player.Member) {
 	for _, how := range m.Ended() {
 		if s.killed[m.Name] > 0 && how == "signal: killed" {
 			s.killed[m.Name]--
