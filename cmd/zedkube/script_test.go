@@ -78,7 +78,7 @@ func tell(t *testing.T, next <-chan string) {
 		}
 	})
 	for story := range next {
-		testscript.RunT(inTurn{t}, told(cluster, story))
+		testscript.RunT(inTurn{t}, told(cluster, story, nil))
 	}
 	// The agents have no other permissions than deploy/rbac.yaml grants.
 	if _, refused, err := cluster.Permissions(t.Context()); err != nil || len(refused) > 0 {
@@ -86,11 +86,12 @@ func tell(t *testing.T, next <-chan string) {
 	}
 }
 
-// told is how a story is told on a cluster, in verbs of its own.
-func told(cluster *devcluster.Cluster, story string) testscript.Params {
+// told is how a story is told on a cluster, in verbs of its own. What during
+// returns goes on until the story ends.
+func told(cluster *devcluster.Cluster, file string, during func(*story, *testscript.Env) func()) testscript.Params {
 	return testscript.Params{
-		Files: []string{story}, ContinueOnError: *cmdtest.Update,
-		Setup: func(env *testscript.Env) error { return newStory(cluster, env) },
+		Files: []string{file}, ContinueOnError: *cmdtest.Update,
+		Setup: func(env *testscript.Env) error { return newStory(cluster, env, during) },
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			// What the devices and their agents go through.
 			"boot": with(boot), "settings": with(settings), "hour": with(setHour), "config": with(config),
@@ -101,7 +102,7 @@ func told(cluster *devcluster.Cluster, story string) testscript.Params {
 			"sigkill": with(sigkill), "sigterm": with(sigterm), "start": with(start), "loglevel": with(setLevel),
 			// What the cluster goes through.
 			"app": with(app), "crowd": with(crowd), "pinned": with(pinned), "vm": with(vm), "budget": with(budget),
-			"workload": with(workload), "finalizer": with(finalizer), "hold": with(hold), "volume": with(volume), "replica": with(replica), "detach": with(detach),
+			"workload": with(workload), "network": with(noNetwork), "finalizer": with(finalizer), "hold": with(hold), "volume": with(volume), "replica": with(replica), "detach": with(detach),
 			"fault": with(fault), "newca": with(newca), "kubelet": with(kubelet), "kubectl": with(kubectl),
 			"k3s": with(k3s), "container": with(container), "killat": with(killAt), "ran": with(ran), "certificate": with(certificate), "supervisor": with(supervisor), "liar": with(liar), "occupy": with(occupy), "vacate": with(vacate), "leak": with(leak),
 			// What is to be seen.
@@ -155,7 +156,7 @@ type storyKey struct{}
 // quiet machine needs, for other tests may have both processors.
 const patience = 2 * time.Minute
 
-func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
+func newStory(cluster *devcluster.Cluster, env *testscript.Env, during func(*story, *testscript.Env) func()) error {
 	program := filepath.Join(filepath.SplitList(env.Getenv("PATH"))[0], "zedkube")
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &story{
@@ -193,6 +194,9 @@ func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
 	recording.Go(stopped)
 	for _, m := range fleet.Members {
 		recording.Go(func() { s.record(m) })
+	}
+	if during != nil {
+		s.playing.Go(during(s, env))
 	}
 	env.Defer(func() {
 		errs := []error{fleet.Close()}

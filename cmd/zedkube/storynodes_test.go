@@ -119,7 +119,7 @@ func object(s *story, _ *testscript.TestScript, args []string) error {
 		where, args = args[0], args[1:]
 	}
 	return eventually(func() string {
-		out, err := s.fleet.Cluster.Kubectl(s.ctx, where, "get", args[0], "-o", "jsonpath="+args[1])
+		out, err := s.fleet.Cluster.Kubectl(s.ctx, "get", where, args[0], "-o", "jsonpath="+args[1])
 		if err != nil {
 			return err.Error()
 		}

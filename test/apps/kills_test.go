@@ -38,7 +38,7 @@ func (s *stage) kills(t *testing.T, count int, among ...int) *sync.WaitGroup {
 	for _, i := range among {
 		done.Go(func() {
 			for range tickets {
-				rig.Pause(t, time.Duration(rand.Int64N(int64(2*time.Second))))
+				s.killsItself(t, i)
 				s.killAgent(i)
 				down := rand.Float64()
 				rig.Pause(t, time.Duration(down*down*down*float64(5*time.Second)))
@@ -47,6 +47,31 @@ func (s *stage) kills(t *testing.T, count int, among ...int) *sync.WaitGroup {
 		})
 	}
 	return done
+}
+
+// killsItself waits until the agent of a device has killed itself at one of the stage's points; where there are
+// none, or it comes to none, only for a while.
+func (s *stage) killsItself(t *testing.T, i int) {
+	m, most := s.Fleet.Members[i], 2*time.Second
+	before := len(m.KilledAt())
+	order := func(points []string) {
+		if err := m.KillAtSome(points, rand.New(rand.NewPCG(rand.Uint64(), 0))); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(s.points) > 0 {
+		most *= 5
+		order(s.points)
+		defer order(nil)
+	}
+	for end := time.Now().Add(time.Duration(rand.Int64N(int64(most)))); time.Now().Before(end); rig.Pause(t, 10*time.Millisecond) {
+		if at := m.KilledAt(); len(at) > before {
+			t.Logf("%s killed itself: %s", s.Name(i), at[before])
+			seeds.Killed(t, at[before])
+			return
+		}
+	}
+	seeds.Count(t, "kills", 1)
 }
 
 // toggles switches the console of an application on and off until the returned
@@ -95,7 +120,6 @@ func (s *stage) killPoints(t *testing.T, l loss, points int) {
 	t.Logf("it is fenced %s after that", rig.Since(at))
 	l.back(s, t, lost)
 	s.kills(t, points-points/2, 0, 1, 2).Wait()
-	seeds.Count(t, "kills", points)
 	stop()
 	s.allRest(t)
 }

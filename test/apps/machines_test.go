@@ -21,7 +21,7 @@ import (
 // TestMachines tells one story of three devices and their virtual machines.
 func TestMachines(t *testing.T) {
 	rig.NeedsHosts(t)
-	s := newStage(t)
+	s := newStage(t, "")
 	tell := func(what string, story func(*testing.T)) {
 		if !t.Failed() {
 			t.Run(what, func(t *testing.T) {

@@ -23,14 +23,16 @@ type stage struct {
 	sites   *sites
 	judge   *judge
 	apps    map[string]*app
-	foreign string // what is not ours, as it was
+	foreign string   // what is not ours, as it was
+	points  []string // at which agents kill themselves; none: they are killed at any moment
 }
 
-func newStage(t *testing.T) *stage {
+// newStage has the agent at program; "" builds it.
+func newStage(t *testing.T, program string) *stage {
 	t.Helper()
 	longhorn := func(ctx context.Context, c *devcluster.Cluster) error { return c.InstallLonghorn(ctx) }
 	s := &stage{
-		Rig:  rig.New(t, rig.Options{Name: "apps", Cluster: devcluster.Options{Hosts: true, KubeVirt: true}, Arrange: longhorn}),
+		Rig:  rig.New(t, rig.Options{Name: "apps", Program: program, Cluster: devcluster.Options{Hosts: true, KubeVirt: true}, Arrange: longhorn}),
 		apps: map[string]*app{},
 	}
 	s.sites = newSites(t, s.Cluster)
