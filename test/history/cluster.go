@@ -10,12 +10,19 @@ import (
 
 // oneAtATime judges nodes between cordon and return: cordoned by us, or COMPLETE
 // without that. What a device has published may be heard late: of one that is
-// cordoned the Node says all.
+// cordoned the Node says all. Where etcd was set back, locks and cordons of
+// drains are forgotten, and those of former ones are back: until then no two of
+// them are COMPLETE, for each takes the lock again before that.
 func oneAtATime(v *verdict, events []Event) {
-	cordoned, ended, alone := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	nodes, cordoned, ended, alone := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	complete, forgotten := map[string]bool{}, newForgotten()
 	away := func(node string) bool { return cordoned[node] || ended[node] }
 	for _, e := range events {
 		was := away(e.Node)
+		forgotten.see(e)
+		if e.Node != "" {
+			nodes[e.Node] = true
+		}
 		switch e.Kind {
 		case Alone:
 			alone[e.Node] = e.On
@@ -23,9 +30,12 @@ func oneAtATime(v *verdict, events []Event) {
 			cordoned[e.Node] = e.Object.Mark != ""
 			ended[e.Node] = ended[e.Node] && !cordoned[e.Node]
 		case Drain:
-			ended[e.Node] = e.Drain.Status == types.DrainComplete && !cordoned[e.Node]
+			before := complete[e.Node]
+			complete[e.Node] = e.Drain.Status == types.DrainComplete
+			ended[e.Node] = complete[e.Node] && !cordoned[e.Node]
+			was = was && (before || !complete[e.Node])
 		case TookBack, Rebooted:
-			ended[e.Node] = false
+			ended[e.Node], complete[e.Node] = false, false
 		}
 		if was || !away(e.Node) {
 			continue
@@ -33,7 +43,10 @@ func oneAtATime(v *verdict, events []Event) {
 		v.checked++
 		var others []string
 		allAlone := alone[e.Node]
-		for node := range cordoned {
+		for node := range nodes {
+			if forgotten.either(e.Node, node) && !(complete[e.Node] && complete[node]) {
+				continue
+			}
 			if node != e.Node && away(node) {
 				others = append(others, node)
 				allAlone = allAlone && alone[node]
@@ -45,9 +58,43 @@ func oneAtATime(v *verdict, events []Event) {
 	}
 }
 
+// forgotten are nodes whose drains began before etcd was set back.
+type forgotten struct {
+	nodes    map[string]bool
+	requests map[string]map[string]bool
+}
+
+func newForgotten() forgotten {
+	return forgotten{map[string]bool{}, map[string]map[string]bool{}}
+}
+
+func (f forgotten) see(e Event) {
+	if e.Node != "" && f.requests[e.Node] == nil {
+		f.requests[e.Node] = map[string]bool{}
+	}
+	switch e.Kind {
+	case Asked:
+		if len(f.requests[e.Node]) == 0 {
+			delete(f.nodes, e.Node)
+		}
+		f.requests[e.Node][e.By] = true
+	case TookBack:
+		delete(f.requests[e.Node], e.By)
+	case Rebooted:
+		clear(f.requests[e.Node])
+	case Restored:
+		for node := range f.requests {
+			f.nodes[node] = true
+		}
+	}
+}
+
+func (f forgotten) either(a, b string) bool { return f.nodes[a] || f.nodes[b] }
+
 func locked(v *verdict, events []Event) {
+	forgotten := newForgotten()
 	for _, e := range events {
-		if e.Kind != LockIs {
+		if forgotten.see(e); e.Kind != LockIs || forgotten.nodes[e.Node] {
 			continue
 		}
 		v.checked++

@@ -28,6 +28,8 @@ func complete(v *verdict, events []Event) {
 		switch e.Kind {
 		case Asked, TookBack, Rebooted:
 			delete(stands, e.Node)
+		case Restored: // and pods with it
+			clear(stands)
 		case Why:
 			why[e.Node] = e.Text
 		case NodeIs:
@@ -77,6 +79,7 @@ func complete(v *verdict, events []Event) {
 // record is what is known of one node's drains.
 type record struct {
 	said     types.DrainStatus
+	by       string          // whose request that was
 	member   bool            // it has said NOTREQUESTED
 	requests map[string]bool // that stand
 	mayEnd   bool            // the last request was taken back, or the device rebooted
@@ -115,10 +118,13 @@ func order(v *verdict, events []Event) {
 			clear(r.requests)
 			r.mayEnd = true
 		case Drain:
-			was, now := r.said, e.Drain.Status
-			r.said = now
+			was, now, by := r.said, e.Drain.Status, r.by
+			r.said, r.by = now, e.Drain.RequestedBy.String()
 			v.checked++
-			if wrong := r.judge(was, now); wrong != "" {
+			// Of what is said for a moment only the last is heard: a drain that ends and
+			// one that begins for somebody else look like a step back.
+			another := r.by != by && r.requests[r.by] && !r.requests[by]
+			if wrong := r.judge(was, now); wrong != "" && !(another && stages[now] > 1) {
 				v.wrong(e.At, e.Node, "%s after %s: %s", now, was, wrong)
 			}
 			r.member = r.member || now == types.DrainNotRequested
@@ -186,6 +192,47 @@ func explained(v *verdict, events []Event) {
 			silent := s.up && len(s.requests) > 0 && !s.ends && s.why == ""
 			if long.tooLong(node, silent, e.At, v.Explains) {
 				v.wrong(e.At, node, "for %s its drain neither ended nor said why not", v.Explains)
+			}
+		}
+	}
+}
+
+// evicts judges what the audit log of the API server has. Whoever takes a request
+// back, or reboots the device, is heard late.
+func evicts(v *verdict, events []Event) {
+	on, requests, ended := map[string]string{}, map[string]map[string]bool{}, map[string]time.Duration{}
+	for _, e := range events {
+		switch e.Kind {
+		case PodIs:
+			if e.Node != "" {
+				on[e.Object.Name] = e.Node // also when it is gone
+			}
+		case Asked:
+			if requests[e.Node] == nil {
+				requests[e.Node] = map[string]bool{}
+			}
+			requests[e.Node][e.By] = true
+		case TookBack:
+			delete(requests[e.Node], e.By)
+			ended[e.Node] = e.At
+		case Rebooted:
+			clear(requests[e.Node])
+			ended[e.Node] = e.At
+		case Called:
+			call, is := strings.CutPrefix(e.Text, "create pods/eviction ")
+			if !is {
+				continue
+			}
+			pod, code, _ := strings.Cut(call, ": ")
+			if !strings.HasPrefix(code, "2") {
+				continue
+			}
+			v.checked++
+			if node, known := on[pod]; known && node != e.Node {
+				v.wrong(e.At, e.Node, "it evicts %s, which is on %s", pod, node)
+			}
+			if at, ever := ended[e.Node]; len(requests[e.Node]) == 0 && (!ever || e.At-at > v.Settles) {
+				v.wrong(e.At, e.Node, "it evicts %s, and nobody asks for a drain", pod)
 			}
 		}
 	}

@@ -43,6 +43,7 @@ const (
 	App       Kind = "application" // App has to run on one of Nodes, on none of them where there are none
 	Looked    Kind = "looked"      // what was there at the API server after COMPLETE: Look
 	LockIs    Kind = "lock"        // who held the drain lock after a cordon of ours, if that still stood then: Look
+	Restored  Kind = "restored"    // etcd is set back to an earlier time
 	Settled   Kind = "settled"     // nothing of a drain may be left: Look
 	Called    Kind = "call"        // the agent called the API server: Text
 )

@@ -38,6 +38,7 @@ func Rules() []Rule {
 		{"locked", "a node that we have cordoned holds the lock", locked},
 		{"one reporter", "never two nodes that report for the cluster", oneReporter},
 		{"one copy", "no application is claimed or run twice, no volume attached twice", oneCopy},
+		{"evicts", "no pod is evicted but by the agent of its own node, while a drain of that is asked for", evicts},
 		{"cordons", "no cordon of ours is left behind, and none of others is removed or taken over", cordons},
 		{"explained", "every drain ends or says why not within its bound", explained},
 		{"runs again", "every application that can run does so again within its bound", runsAgain},

@@ -38,6 +38,13 @@ func says(node string, s types.DrainStatus) Event {
 	return Event{Kind: Drain, Node: node, Drain: &types.NodeDrainStatus{Status: s}}
 }
 
+func saysFor(node string, s types.DrainStatus, by types.DrainRequester) Event {
+	return Event{Kind: Drain, Node: node, Drain: &types.NodeDrainStatus{Status: s, RequestedBy: by}}
+}
+
+// restored is what happens to etcd.
+var restored = Event{Kind: Restored}
+
 func why(node, text string) Event { return Event{Kind: Why, Node: node, Text: text} }
 
 func up(node string) Event       { return Event{Kind: AgentUp, Node: node} }
@@ -116,6 +123,10 @@ func attached(name, node string, change ...func(*Object)) Event {
 	return Event{Kind: VolumeIs, Node: node, Object: o}
 }
 
+func evicted(by, pod string) Event {
+	return Event{Kind: Called, Node: by, Text: "create pods/eviction " + pod + ": 201"}
+}
+
 func detached(o *Object) { o.Attached = false }
 
 // three are Nodes that are Ready.
@@ -171,6 +182,8 @@ func TestViolationsAreFound(t *testing.T) {
 		{"both are", at(three, drained("n1"), asksToo("n1"), stops("n1"), stopsToo("n1"), says("n1", types.DrainNotRequested), is("n1")), ""},
 		{"a failed drain begins again by itself", at(three, drained("n1")[:9], says("n1", types.DrainFailedDrain), says("n1", types.DrainRequested)), "order"},
 		{"it begins again for another request", at(three, drained("n1")[:9], says("n1", types.DrainFailedDrain), asks("n1"), says("n1", types.DrainRequested)), ""},
+		{"somebody else's drain begins when this one ends", at(three, asks("n1"), saysFor("n1", types.DrainStarting, types.DrainRequesterUpdate), stops("n1"), asksToo("n1"), saysFor("n1", types.DrainRequested, types.DrainRequesterDeviceOp)), ""},
+		{"and this one has not", at(three, asks("n1"), saysFor("n1", types.DrainStarting, types.DrainRequesterUpdate), asksToo("n1"), saysFor("n1", types.DrainRequested, types.DrainRequesterDeviceOp)), "order"},
 		{"a member that knows nothing of drains", at(says("n1", types.DrainNotSupported), says("n1", types.DrainNotRequested), says("n1", types.DrainNotSupported)), "order"},
 
 		{"two are cordoned", at(three, is("n1", ours), is("n2", ours)), "one at a time"},
@@ -182,6 +195,15 @@ func TestViolationsAreFound(t *testing.T) {
 		{"what it said is heard late", at(three, drained("n1"), reboots("n1"), is("n1"), is("n2", ours)), ""},
 		{"COMPLETE is heard before its cordon", at(three, asks("n1"), says("n1", types.DrainComplete), is("n1", ours), is("n1"), is("n2", ours)), ""},
 		{"one is deleted while it is away", at(three, is("n1", ours), is("n1", gone), is("n2", ours)), ""},
+
+		{"two are COMPLETE without API server, whose Nodes nobody has seen", at(asks("n1"), asks("n2"), says("n1", types.DrainComplete), says("n2", types.DrainComplete)), "one at a time"},
+
+		{"etcd is set back between two cordons", at(three, asks("n1"), is("n1", ours), asks("n2"), restored, is("n2", ours)), ""},
+		{"between two COMPLETE", at(three, drained("n1"), asks("n2"), is("n2", ours), says("n2", types.DrainRetrying), restored, says("n2", types.DrainComplete)), "one at a time"},
+		{"before two other drains", at(three, restored, asks("n1"), is("n1", ours), asks("n2"), is("n2", ours)), "one at a time"},
+		{"nobody has the lock after that", at(three, asks("n1"), restored, lockOf("n1", "")), ""},
+		{"nor in the next drain", at(three, restored, asks("n1"), lockOf("n1", "")), "locked"},
+		{"pods are back after that", at(three, drained("n1"), restored, looked("n1", withPods)), ""},
 
 		{"the lock is another's", at(three, lockOf("n1", "n2")), "locked"},
 		{"nobody has the lock", at(three, lockOf("n1", "")), "locked"},
@@ -206,6 +228,15 @@ func TestViolationsAreFound(t *testing.T) {
 		{"both have a pod of it", at(three, pod("p1", "n1", ending), pod("p2", "n2"), claims("n1", true), claims("n2", true), minutes, up("n3")), ""},
 		{"one who claims it is alone", at(three, pod("p2", "n2"), alone("n1", true), claims("n1", true), claims("n2", true), minutes, up("n3")), ""},
 		{"one who claims it is dead", at(three, pod("p2", "n2"), claims("n1", true), down("n1"), claims("n2", true), minutes, up("n3")), ""},
+
+		{"pods are evicted for a drain", at(three, pod("p1", "n1"), asks("n1"), evicted("n1", "p1")), ""},
+		{"pods are evicted for nobody", at(three, pod("p1", "n1"), evicted("n1", "p1")), "evicts"},
+		{"pods are evicted long after the request was taken back", at(three, pod("p1", "n1"), asks("n1"), stops("n1"), minutes, evicted("n1", "p1")), "evicts"},
+		{"one is just then", at(three, pod("p1", "n1"), asks("n1"), stops("n1"), evicted("n1", "p1")), ""},
+		{"pods are evicted long after the reboot", at(three, pod("p1", "n1"), asks("n1"), reboots("n1"), minutes, evicted("n1", "p1")), "evicts"},
+		{"another requester still waits", at(three, pod("p1", "n1"), asks("n1"), asksToo("n1"), why("n1", "a pod is left"), stops("n1"), minutes, evicted("n1", "p1")), ""},
+		{"pods of another node are evicted", at(three, pod("p1", "n2"), asks("n1"), evicted("n1", "p1")), "evicts"},
+		{"it was refused", at(three, pod("p1", "n2"), Event{Kind: Called, Node: "n1", Text: "create pods/eviction p1: 403"}), ""},
 
 		{"a cordon is left", at(three, settled(func(l *Look) { l.Left = []string{"n1"} })), "cordons"},
 		{"the lock is left", at(three, settled(func(l *Look) { l.Holder = "n1" })), "cordons"},
@@ -249,7 +280,7 @@ func TestViolationsAreFound(t *testing.T) {
 func noClaims(o *Object) { o.Claims = nil }
 
 func TestEveryRuleIsCheckedInAHistoryThatHasSomethingForIt(t *testing.T) {
-	all := at(three, drained("n1"), back("n1"), leads("n1", true, 0), attached("a", "n1"), Event{Kind: App, App: "app"}, settled())
+	all := at(three, drained("n1"), evicted("n1", "app-1"), back("n1"), leads("n1", true, 0), attached("a", "n1"), Event{Kind: App, App: "app"}, settled())
 	_, checked := Check(all, Usual())
 	for _, r := range Rules() {
 		if checked[r.Name] == 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/history"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -81,6 +82,7 @@ func restores(ctx context.Context, r *Run) (err error) {
 		kept = true
 		wait(ctx, soon(rng, 3*time.Second))
 		d.Faulted("etcd restored, " + is.Status.String())
+		d.History.Add(history.Event{Kind: history.Restored})
 		return d.Cluster.RestoreEtcd(bounded)
 	})
 }
