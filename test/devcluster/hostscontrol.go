@@ -211,7 +211,8 @@ func (c *Cluster) indexOf(h *host) int {
 	return -1
 }
 
-// againKubelet starts the kubelet of a host that has ended as p.
+// againKubelet starts the kubelet of a node that has ended as p, as one does that
+// starts while its API server does not answer.
 func (c *Cluster) againKubelet(i int, p *process, why error) {
 	c.crew.failed(why)
 	if !c.crew.pause(time.Second) {

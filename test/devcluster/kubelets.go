@@ -74,11 +74,11 @@ func (c *Cluster) StartKubelet(i int) error {
 
 // runKubelet runs that of node i. kubeletsMu is held.
 func (c *Cluster) runKubelet(i int) error {
-	p := &process{name: "kubelet-" + c.Nodes[i].Name, failed: c.crew.failed}
+	p := &process{name: "kubelet-" + c.Nodes[i].Name}
+	p.failed = func(err error) { c.againKubelet(i, p, err) }
 	program, args := c.bin.path("kwok"), c.kubeletArgs(i)
 	if c.hosts != nil {
 		p.in = c.hosts[i].space
-		p.failed = func(err error) { c.againKubelet(i, p, err) }
 	}
 	if c.real != "" {
 		p.in, p.apart = c.hosts[i].real, true

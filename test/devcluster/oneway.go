@@ -21,9 +21,10 @@ const (
 )
 
 // CutWay drops what goes one way on the cable of host i, without a word to
-// anybody; the other way goes on.
+// anybody; the other way goes on. What this process has open to the host's API
+// server ends, for it could wait for ever.
 func (c *Cluster) CutWay(i int, way Way) error {
-	return c.onWay(i, way, func(link netlink.Link) error {
+	err := c.onWay(i, way, func(link netlink.Link) error {
 		request := nl.NewNetlinkRequest(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE|unix.NLM_F_ACK)
 		request.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(link.Attrs().Index), Parent: netlink.HANDLE_ROOT})
 		// A queue that takes no packet. It is in every kernel, netem is not.
@@ -32,6 +33,10 @@ func (c *Cluster) CutWay(i int, way Way) error {
 		_, err := request.Execute(unix.NETLINK_ROUTE, 0)
 		return err
 	})
+	if err == nil {
+		c.hosts[i].hangUp()
+	}
+	return err
 }
 
 // HealWay undoes CutWay.
