@@ -82,13 +82,14 @@ func soak(ctx context.Context, o options) error {
 		}
 	}
 	report := newReport(time.Now())
+	report.short = o.short
 	for round := 0; ctx.Err() == nil; round++ {
 		one := o
 		if o.seed == 0 && os.Getenv("CI") == "true" {
 			one.seed = uint64(round) + 1
 		}
 		for _, s := range all {
-			if ctx.Err() != nil || round > 0 && time.Since(report.began) >= o.long {
+			if ctx.Err() != nil || (round > 0 || o.long > 0) && time.Since(report.began) >= o.long {
 				break
 			}
 			report.add(s, func() (Counts, time.Duration, uint64, error) { return once(ctx, s, one, os.Stdout) })
@@ -98,7 +99,11 @@ func soak(ctx context.Context, o options) error {
 		}
 	}
 	for _, s := range scenes() {
-		report.miss(s)
+		why := "not a part of this run"
+		if slices.ContainsFunc(all, func(asked Scene) bool { return asked.Name == s.Name }) {
+			why = "the time was over before its turn came"
+		}
+		report.miss(s, why)
 	}
 	text := report.text(time.Now())
 	if o.out == "" {

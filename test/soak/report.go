@@ -3,6 +3,7 @@
 package main
 
 import (
+	_ "embed" // what was found and fixed
 	"fmt"
 	"maps"
 	"os/exec"
@@ -16,8 +17,10 @@ import (
 
 // report is docs/reliability.md, row by row.
 type report struct {
-	began time.Time
-	rows  []*row
+	began  time.Time
+	commit string // that ran
+	short  bool   // short runs
+	rows   []*row
 }
 
 // row is all runs of a scene.
@@ -30,7 +33,7 @@ type row struct {
 	notRun string   // why
 }
 
-func newReport(now time.Time) *report { return &report{began: now} }
+func newReport(now time.Time) *report { return &report{began: now, commit: commit()} }
 
 // row is that of a scene.
 func (r *report) row(s Scene) *row {
@@ -43,10 +46,10 @@ func (r *report) row(s Scene) *row {
 	return r.rows[len(r.rows)-1]
 }
 
-// miss notes that a scene was no part of this, if so.
-func (r *report) miss(s Scene) {
+// miss notes why a scene was not run, if so.
+func (r *report) miss(s Scene, why string) {
 	if row := r.row(s); row.runs == 0 && row.notRun == "" {
-		row.notRun = "not a part of this run"
+		row.notRun = why
 	}
 }
 
@@ -68,7 +71,7 @@ func (r *report) add(s Scene, once func() (Counts, time.Duration, uint64, error)
 		}
 	}
 	for _, what := range counts.Found {
-		to.found = append(to.found, fmt.Sprintf("seed %d: %s", seed, what))
+		to.found = append(to.found, fmt.Sprintf("seed %d, commit %s: %s", seed, r.commit, what))
 	}
 }
 
@@ -97,7 +100,11 @@ Agents are killed with SIGKILL, meet faults at their API server, lose it, reboot
 when agents and devices run is recorded as one history of each run. It is judged afterwards by the rules below (test/history), which are themselves tested
 with violations of each kind. A kill point is a distinct place at which an agent dies; a fault point is a fault together with what the drain was doing.
 
-`, now.UTC().Format(time.DateOnly), now.Sub(r.began).Round(time.Second), commit(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+`, now.UTC().Format(time.DateOnly), now.Sub(r.began).Round(time.Second), r.commit, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+	if r.short {
+		s.WriteString("All runs are short ones, as in `make test`: they kill and ask less, and play a fifth of the histories.\n\n")
+	}
+	r.writeNight(&s, now)
 	s.WriteString("## On a real control plane\n\n| scene | runs | kills (points) | faults (points) | operations | checks | found | time |\n|---|---|---|---|---|---|---|---|\n")
 	for _, row := range r.rows {
 		if !row.Fake {
@@ -117,6 +124,7 @@ with violations of each kind. A kill point is a distinct place at which an agent
 	r.writeScenes(&s)
 	r.writeRules(&s)
 	r.writeFound(&s)
+	writeFixed(&s)
 	return s.String()
 }
 
@@ -194,7 +202,7 @@ func (r *report) writeRules(s *strings.Builder) {
 }
 
 func (r *report) writeFound(s *strings.Builder) {
-	s.WriteString("\n## Found\n\n")
+	s.WriteString("\n## Found in this run\n\n")
 	if r.findings() == 0 {
 		s.WriteString("Nothing.\n")
 	}
@@ -202,6 +210,71 @@ func (r *report) writeFound(s *strings.Builder) {
 		for _, what := range row.found {
 			fmt.Fprintf(s, "- `%s`, %s\n", row.Name, strings.ReplaceAll(strings.TrimSpace(what), "\n", " "))
 		}
+	}
+}
+
+// found has a line for each finding that is fixed: scene, seed, commit, what was
+// wrong, and the subject of the commit that fixes it, with tabs between them.
+//
+//go:embed found.txt
+var found string
+
+func writeFixed(s *strings.Builder) {
+	s.WriteString("\n## Found and fixed\n\n| scene | seed | commit | what was wrong | fixed by |\n|---|---|---|---|---|\n")
+	for line := range strings.Lines(found) {
+		fmt.Fprintf(s, "| %s |\n", strings.ReplaceAll(strings.TrimSpace(line), "\t", " | "))
+	}
+}
+
+// night is how long the goals have; the rest are the goals.
+const (
+	night          = 8 * time.Hour
+	nightKills     = 1000
+	nightFaults    = 1000
+	nightHistories = 1_000_000
+)
+
+// writeNight compares this run with the goals of a night.
+func (r *report) writeNight(s *strings.Builder, now time.Time) {
+	long := now.Sub(r.began)
+	at := func(n int) int { return int(float64(n) * float64(night) / float64(long)) }
+	var kills, faults, histories int
+	killed, faulted, run := map[string]int{}, map[string]int{}, 0
+	var killPoints, faultPoints, notRun []string
+	for _, row := range r.rows {
+		kills, faults, histories = kills+total(row.Kills), faults+total(row.Faults), histories+row.Histories
+		killPoints, faultPoints = append(killPoints, row.KillPoints...), append(faultPoints, row.FaultPoints...)
+		for point, n := range row.Kills {
+			killed[point] += n
+		}
+		for point, n := range row.Faults {
+			faulted[point] += n
+		}
+		if row.runs > 0 {
+			run++
+		} else {
+			notRun = append(notRun, "`"+row.Name+"`")
+		}
+	}
+	often := func(points []string, hit map[string]int) (n int) {
+		for _, point := range points {
+			if hit[point] >= enough {
+				n++
+			}
+		}
+		return n
+	}
+	fmt.Fprintf(s, "## Compared with a night\n\nA night is %g hours on two cores. The last column is what came of this run times %.1f; it is no measurement.\n\n", night.Hours(), float64(night)/float64(long))
+	s.WriteString("| | goal of a night | this run | a night like this run |\n|---|---|---|---|\n")
+	fmt.Fprintf(s, "| length | %s | %s | |\n", night, long.Round(time.Second))
+	fmt.Fprintf(s, "| scenes | %d | %d | |\n", len(r.rows), run)
+	fmt.Fprintf(s, "| kills | %d | %d | %d |\n", nightKills, kills, at(kills))
+	fmt.Fprintf(s, "| listed kill points, hit %d times or more | %d | %d | |\n", enough, len(killPoints), often(killPoints, killed))
+	fmt.Fprintf(s, "| faults | %d | %d | %d |\n", nightFaults, faults, at(faults))
+	fmt.Fprintf(s, "| listed fault points, hit %d times or more | %d | %d | |\n", enough, len(faultPoints), often(faultPoints, faulted))
+	fmt.Fprintf(s, "| histories in fake time | %d | %d | %d |\n\n", nightHistories, histories, at(histories))
+	if len(notRun) > 0 {
+		fmt.Fprintf(s, "Not run: %s. Why is said below.\n\n", strings.Join(notRun, ", "))
 	}
 }
 

@@ -80,6 +80,7 @@ func TestTheReportSaysWhatWasFoundAndWhatWasNotReached(t *testing.T) {
 	r.add(Scene{Name: "away", Does: "nothing", Needs: nil}, func() (Counts, time.Duration, uint64, error) {
 		return Counts{}, 0, 0, errors.New("no root")
 	})
+	r.miss(Scene{Name: "late", Does: "nothing"}, "the time was over")
 	text := r.text(began.Add(time.Hour))
 	for _, want := range []string{
 		"after a run of 1h0m0s",
@@ -91,7 +92,15 @@ func TestTheReportSaysWhatWasFoundAndWhatWasNotReached(t *testing.T) {
 		"Of 3 listed kill points 1 were hit at least 3 times. Less often: `b`. Never: `c`.",
 		"while a pod, a volume or the quorum needs the node | 6 |",
 		"| TestX | judged by the test itself | 2 |",
-		"- `real`, seed 7: a lie",
+		"- `real`, seed 7, commit " + commit() + ": a lie",
+		"| length | 8h0m0s | 1h0m0s | |",
+		"| scenes | 4 | 2 | |",
+		"| kills | 1000 | 6 | 48 |",
+		"| listed kill points, hit 3 times or more | 3 | 1 | |",
+		"| histories in fake time | 1000000 | 1000 | 8000 |",
+		"Not run: `away`, `late`.",
+		"Not run here: the time was over.",
+		"| restores | 2860464385 | 0f859d19 | ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report lacks %q", want)
