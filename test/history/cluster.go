@@ -136,16 +136,16 @@ func cordons(v *verdict, events []Event) {
 	}
 }
 
-// reign is the time in which a node said that it reports for the cluster.
-type reign struct {
+// term is the time in which a node said that it reports for the cluster.
+type term struct {
 	node     string
 	from, to time.Duration
 }
 
-// oneReporter judges reigns: by the times that the agents wrote, for they are
+// oneReporter judges terms: by the times that the agents wrote, for they are
 // heard late and in any order, where their clocks are right.
 func oneReporter(v *verdict, events []Event) {
-	var all []reign
+	var all []term
 	open, last, slack := map[string]int{}, map[string]Event{}, time.Duration(0)
 	if !v.Clocks {
 		slack = v.Late
@@ -173,7 +173,7 @@ func oneReporter(v *verdict, events []Event) {
 			if e.On {
 				v.checked++
 				open[e.Node] = len(all)
-				all = append(all, reign{e.Node, at, -1})
+				all = append(all, term{e.Node, at, -1})
 			}
 		}
 	}

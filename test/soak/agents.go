@@ -82,8 +82,8 @@ func torn(ctx context.Context, root string, rng *rand.Rand) error {
 			kept[file] = content
 			errs = append(errs, os.WriteFile(file, content[:rng.IntN(len(content))], 0o600))
 		}
-		for _, name := range strangers {
-			errs = append(errs, os.WriteFile(filepath.Join(dir, name), []byte(nonsense[rng.IntN(len(nonsense))]), 0o600))
+		for _, name := range unknownFiles {
+			errs = append(errs, os.WriteFile(filepath.Join(dir, name), []byte(invalid[rng.IntN(len(invalid))]), 0o600))
 		}
 	}
 	wait(ctx, soon(rng, 2*time.Second))
@@ -91,18 +91,18 @@ func torn(ctx context.Context, root string, rng *rand.Rand) error {
 		errs = append(errs, os.WriteFile(file, content, 0o600))
 	}
 	for _, dir := range dirs {
-		for _, name := range strangers {
+		for _, name := range unknownFiles {
 			errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// strangers are names that no agent gives to a file.
-var strangers = []string{"stranger.json", ".json", "two\nlines.json", "not-json"}
+// unknownFiles are names that no agent gives to a file.
+var unknownFiles = []string{"unknown.json", ".json", "two\nlines.json", "not-json"}
 
-// nonsense is no value of any topic.
-var nonsense = []string{
+// invalid is no value of any topic.
+var invalid = []string{
 	"", "{", "null}", `"text"`, "[]", `{"RequestedBy":`, "\x00\xff", strings.Repeat("[", 20000), `{"RequestedBy":1e400}`, `{"Status":{"a":[1]}}`,
 }
 
@@ -146,7 +146,7 @@ func speak(ctx context.Context, conn *net.UnixConn, topic string, rng *rand.Rand
 	key := b64([]byte(types.Global))
 	packets := []string{
 		"hello", "hello " + topic, "hello " + topic + " maybe", "hello Other true", "update", "update " + topic, "update " + topic + " " + key,
-		"update " + topic + " " + key + " " + b64([]byte(nonsense[rng.IntN(len(nonsense))])), "update " + topic + " !!! ???",
+		"update " + topic + " " + key + " " + b64([]byte(invalid[rng.IntN(len(invalid))])), "update " + topic + " !!! ???",
 		"update " + topic + " " + b64([]byte("../../../etc/passwd")) + " " + b64([]byte("{")), "delete", "restarted " + topic + " many", "complete Other",
 		strings.Repeat("x", 60000), "\x00", "update  " + topic,
 	}
