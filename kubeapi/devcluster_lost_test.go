@@ -166,6 +166,16 @@ func fences(t *testing.T, c *devcluster.Cluster) {
 		t.Errorf("while it is Ready: %v", err)
 	}
 	ready(corev1.ConditionFalse)
+	all, err := a.NodeLeases(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if renewed, err := a.NodeLease(ctx, c.Nodes[7].Name); err != nil || renewed.Before(all[c.Nodes[7].Name]) || renewed.IsZero() {
+		t.Errorf("the Lease of a node was renewed at %v, and at %v in the list, %v", renewed, all[c.Nodes[7].Name], err)
+	}
+	if renewed, err := a.NodeLease(ctx, lost.Name); err != nil || !renewed.IsZero() {
+		t.Errorf("the Lease of a node without a kubelet: %v, %v", renewed, err)
+	}
 	if err := a.Fence(ctx, lost, fence); err != nil {
 		t.Fatal(err)
 	}

@@ -12,21 +12,28 @@ import (
 	"github.com/zedkube/zedkube/test/devcluster"
 )
 
-// elsewhere are the permissions of deploy/rbac.yaml that the stories here may do without,
-// and what needs them.
+// elsewhere are the permissions of deploy/rbac.yaml that the stories here may do without. Where the
+// API server is asked, a test there fails if that was not needed; kubelets keep no audit log.
 var elsewhere = map[string]string{
-	"get nodes/stats":                                   "the kubelet asks for it: test/metrics",
-	"get nodes/metrics":                                 "the kubelet asks for it: test/metrics",
-	"list poddisruptionbudgets.policy":                  "TestPodsInTheWayAgainstARealAPIServer",
-	"list persistentvolumes":                            "TestPodsInTheWayAgainstARealAPIServer",
-	"list daemonsets.apps":                              "TestADrainAmongBinds",
-	"get persistentvolumeclaims":                        "the claims of a pod whose volume is not mounted: story volumes",
-	"watch volumeattachments.storage.k8s.io":            "volumes that are not mounted: story volumes",
-	"get nodes/proxy":                                   "the usage of other nodes: test/report",
-	"get pods/log in eve-kube-app":                      "test/applogs",
-	"get leases.coordination.k8s.io in kube-node-lease": "a node that is lost: story failed",
-	"bind clusterroles.rbac.authorization.k8s.io view":  "asked for with each binding that is made",
-	"bind clusterroles.rbac.authorization.k8s.io edit":  "asked for with each binding that is made",
+	"get nodes/stats":                                  "asked of the kubelet: test/metrics",
+	"get nodes/metrics":                                "asked of the kubelet: test/metrics",
+	"list poddisruptionbudgets.policy":                 "TestPodsInTheWayAgainstARealAPIServer",
+	"list persistentvolumes":                           "TestPodsInTheWayAgainstARealAPIServer",
+	"list daemonsets.apps":                             "TestADrainAmongBinds",
+	"get persistentvolumeclaims":                       "the story volumes of cmd/zedkube",
+	"watch volumeattachments.storage.k8s.io":           "the story volumes of cmd/zedkube",
+	"get nodes/proxy":                                  "the story volumes of cmd/zedkube",
+	"get pods/log in eve-kube-app":                     "real containers: test/applogs",
+	"bind clusterroles.rbac.authorization.k8s.io view": "asked for with each binding that is made",
+	"bind clusterroles.rbac.authorization.k8s.io edit": "asked for with each binding that is made",
+}
+
+// needed fails where no agent has asked for these permissions.
+func needed(t *testing.T, c *devcluster.Cluster, names ...string) {
+	t.Helper()
+	if err := c.Needed(t.Context(), names...); err != nil {
+		t.Error(err)
+	}
 }
 
 // permissions compares what the verbs and tables have asked for with deploy/rbac.yaml.

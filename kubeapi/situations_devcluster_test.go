@@ -31,7 +31,7 @@ type plight struct {
 func TestPodsInTheWayAgainstARealAPIServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: 3})
+	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: 3, Audit: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +59,7 @@ func TestPodsInTheWayAgainstARealAPIServer(t *testing.T) {
 			t.Run(name, func(t *testing.T) { t.Parallel(); story(t) })
 		}
 	})
+	needed(t, c, "list poddisruptionbudgets.policy", "list persistentvolumes")
 }
 
 // make creates a pod on the first node and returns it once it is there.

@@ -19,6 +19,9 @@ func giveBack(cluster *devcluster.Cluster) error {
 	if err := cluster.SetFault(devcluster.None); err != nil {
 		return err
 	}
+	if err := cluster.Permit(ctx); err != nil {
+		return err
+	}
 	for i := range cluster.Nodes {
 		if err := giveBackNode(ctx, cluster, i); err != nil {
 			return err

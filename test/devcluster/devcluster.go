@@ -76,6 +76,8 @@ type Cluster struct {
 	cgroups    *cgroups // of real nodes
 	logMaxSize string
 
+	forbidden sync.Map // by Forbid: [2]string{verb, resource}
+
 	unfollow func() // ends followLaunchers; nil before
 	unkeep   func() // ends keepMembers; nil before
 
