@@ -149,7 +149,6 @@ func (s *story) startKilled(t *testing.T, name string) {
 			seeds.Killed(t, point)
 		}
 		for _, point := range m.PassedPoints() {
-			t.Logf("PASSED\t%s\t%s\t%s", name, m.Name, point)
 			if effect := point[:strings.LastIndex(point, "/")]; !slices.Contains(listed, effect) {
 				t.Errorf("%s: the agent of %s came to the point %s, which is not listed", name, m.Name, point)
 			}

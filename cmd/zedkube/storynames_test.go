@@ -33,15 +33,6 @@ func workload(s *story, _ *testscript.TestScript, args []string) error {
 	})
 }
 
-// noNetwork is network NODE gone: network floor, which workload makes, is no more on the node.
-func noNetwork(s *story, _ *testscript.TestScript, args []string) error {
-	m, _, err := s.member(args[0])
-	if err != nil {
-		return err
-	}
-	return m.SetNetwork(uuid.NewSHA1(uuid.NameSpaceURL, []byte("floor")).String(), nil)
-}
-
 // names TEXT...: CoreDNS is configured with each of these.
 func namesAre(s *story, _ *testscript.TestScript, args []string) error {
 	return within(2*patience, func() string { // CoreDNS restarts a minute after the last time at the soonest
