@@ -19,7 +19,7 @@ var elsewhere = map[string]string{
 	"get nodes/metrics":                                "asked of the kubelet: test/metrics",
 	"list poddisruptionbudgets.policy":                 "TestPodsInTheWayAgainstARealAPIServer",
 	"list persistentvolumes":                           "TestPodsInTheWayAgainstARealAPIServer",
-	"list daemonsets.apps":                             "TestADrainAmongBinds",
+	"list daemonsets.apps":                             "TestPodsInTheWayAgainstARealAPIServer",
 	"get persistentvolumeclaims":                       "the story volumes of cmd/zedkube",
 	"watch volumeattachments.storage.k8s.io":           "the story volumes of cmd/zedkube",
 	"get nodes/proxy":                                  "the story volumes of cmd/zedkube",

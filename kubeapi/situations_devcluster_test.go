@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -59,7 +61,33 @@ func TestPodsInTheWayAgainstARealAPIServer(t *testing.T) {
 			t.Run(name, func(t *testing.T) { t.Parallel(); story(t) })
 		}
 	})
-	needed(t, c, "list poddisruptionbudgets.policy", "list persistentvolumes")
+	everywhere(t, c)
+	pods, err := p.agent.PodsToEvict(ctx, p.node)
+	if err != nil || slices.ContainsFunc(pods, func(pod types.Pod) bool { return strings.HasPrefix(pod.Name, "everywhere") }) {
+		t.Errorf("a drain would evict the pod of a daemon set: %v, %v", pods, err)
+	}
+	needed(t, c, "list poddisruptionbudgets.policy", "list persistentvolumes", "list daemonsets.apps")
+}
+
+// everywhere has a daemon set run on the nodes without a taint.
+func everywhere(t *testing.T, c *devcluster.Cluster) {
+	labels := map[string]string{"app": "everywhere"}
+	_, err := c.Client().AppsV1().DaemonSets(devcluster.AppNamespace).Create(t.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "everywhere"},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.org/app:1"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.WaitRunning(t.Context(), "app=everywhere", len(c.Nodes)-1); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // make creates a pod on the first node and returns it once it is there.
