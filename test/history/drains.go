@@ -18,11 +18,21 @@ func excused(why string) bool {
 
 // complete judges what was found at the API server while COMPLETE stood, and
 // whether etcd has its quorum without the node: more than half of the voters, or
-// all of the others (docs/wire.md, "Drain lock").
+// all of the others (docs/wire.md, "Drain lock"). Of the only node of a cluster
+// nothing is evicted: it has nowhere to go.
 func complete(v *verdict, events []Event) {
 	c, why := newCluster(), map[string]string{}
 	stands := map[string]time.Duration{}  // COMPLETE, since when
 	missing := map[string]time.Duration{} // voters that are not Ready, since when
+	joined := map[string]time.Duration{}  // Nodes, since when
+	lone := func(node string, at time.Duration) bool {
+		for other, since := range joined {
+			if other != node && at-since > v.Late {
+				return false
+			}
+		}
+		return true
+	}
 	for _, e := range events {
 		c.see(e)
 		switch e.Kind {
@@ -33,6 +43,11 @@ func complete(v *verdict, events []Event) {
 		case Why:
 			why[e.Node] = e.Text
 		case NodeIs:
+			if _, is := joined[e.Node]; e.Object.Gone {
+				delete(joined, e.Node)
+			} else if !is {
+				joined[e.Node] = e.At
+			}
 			if _, is := missing[e.Node]; !is && !e.Object.Ready {
 				missing[e.Node] = e.At
 			} else if e.Object.Ready {
@@ -50,10 +65,10 @@ func complete(v *verdict, events []Event) {
 				continue
 			}
 			v.checked++
-			if len(e.Look.Pods) > 0 {
+			if len(e.Look.Pods) > 0 && !lone(e.Node, at) {
 				v.wrong(at, e.Node, "COMPLETE with pods: %v", e.Look.Pods)
 			}
-			if len(e.Look.Volumes) > 0 {
+			if len(e.Look.Volumes) > 0 && !lone(e.Node, at) {
 				v.wrong(at, e.Node, "COMPLETE with volumes: %v", e.Look.Volumes)
 			}
 			if !e.Look.Unschedulable {
