@@ -14,10 +14,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -301,13 +299,18 @@ func (c *Component) look() facts {
 		c.answered = f.uptime
 	}
 	f.unanswered, f.runs = f.uptime-c.answered, c.K3s.Runs()
-	f.nodes = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
+	f.nodes = types.NodesByName(nodes)
 	f.order = order(f.nodes)
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
 	c.stamps = c.stamps.Hear(nodes, f.known, f.uptime)
 	f.stamps = c.stamps
 	c.witnesses = c.witnesses.Hear(nodes, f.uptime)
-	lost := slices.DeleteFunc(slices.Clone(f.nodes), func(n types.Node) bool { return n.Ready != types.ConditionUnknown || n.Name == f.own.Name })
+	var lost []types.Node
+	for _, n := range f.nodes {
+		if n.Ready == types.ConditionUnknown && n.Name != f.own.Name {
+			lost = append(lost, n)
+		}
+	}
 	if f.known && len(lost) > 0 {
 		observed := types.ObservedBy(nodes, c.witnesses.Seen(f.now, f.uptime), f.now)
 		for _, n := range lost {

@@ -13,10 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -86,7 +84,9 @@ func (c *Component) Step(ctx context.Context) error {
 	}
 	f := c.look()
 	f.proved, f.stamped = c.proof.read(c.ProversFile), c.proof.stamped
-	f.anyForeign = slices.ContainsFunc(slices.Collect(maps.Values(f.nodes)), c.foreign)
+	for _, n := range f.nodes {
+		f.anyForeign = f.anyForeign || c.foreign(n)
+	}
 	err = errors.Join(err, c.keys.Update(f.status.ClusterID.UUID, f.status.EncryptedClusterToken, f.now))
 	return errors.Join(err, c.apply(ctx, decide(f)), c.peers.Keep(c.PeersFile))
 }

@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"time"
@@ -198,7 +197,7 @@ func others(nodes map[string]types.Node, own types.Node, missing []types.Node) [
 	if !lost {
 		return nil
 	}
-	all := append(slices.Collect(maps.Values(nodes)), missing...)
+	all := append(types.NodesByName(nodes), missing...)
 	return slices.DeleteFunc(all, func(n types.Node) bool { return n.Name == own.Name })
 }
 

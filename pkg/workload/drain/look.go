@@ -153,9 +153,9 @@ func (c *Component) lookAtCluster(seen *observed) {
 	if id != uuid.Nil {
 		seen.tie = id.String()
 	}
-	for _, n := range nodes {
-		n.TieBreaker = breaksTies(n, seen.tie)
-		seen.nodes = append(seen.nodes, n)
+	seen.nodes = types.NodesByName(nodes)
+	for i, n := range seen.nodes {
+		seen.nodes[i].TieBreaker = breaksTies(n, seen.tie)
 	}
 	seen.lockLease, _ = c.Leases.Get(types.DrainLockName)
 	holder, answers := nodes[seen.lockLease.Holder], seen.synced && seen.api.Answers()

@@ -149,7 +149,7 @@ func (c *Component) look() facts {
 	nodes := c.Nodes.All()
 	f.own, there = types.OwnNode(nodes, info)
 	f.known = known && api.Answers() && api.Synced && named && there
-	f.nodes = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
+	f.nodes = types.NodesByName(nodes)
 	pods := c.pods.Of(c.AppPods, f.own.Name, func(p types.Pod) bool { return p.NodeName == f.own.Name && p.WaitsForVolumes() })
 	f.pods = slices.SortedFunc(maps.Values(pods), func(a, b types.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
 	attachments, _ := c.Tables.Get(types.TableOwnAttachments)
