@@ -46,6 +46,7 @@ type Table[T any] struct {
 	bells          Bells
 	picks          []*Pick[T]
 	pendingChanges []*News[T]
+	filtered       []*Filtered[T]
 }
 
 // Get implements Reader.
@@ -89,9 +90,15 @@ func (t *Table[T]) set(key string, v T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.own()
+	old, there := t.rows[key]
 	t.rows[key] = v
 	for _, p := range t.picks {
 		p.changed(key, v)
+	}
+	for _, f := range t.filtered {
+		if !there || !f.same(old, v) {
+			f.bells.Ring()
+		}
 	}
 	t.note(key)
 }
@@ -108,6 +115,7 @@ func (t *Table[T]) remove(key string) {
 	for _, p := range t.picks {
 		p.rows.remove(key)
 	}
+	t.ringFiltered()
 	t.note(key)
 }
 
@@ -140,10 +148,16 @@ func (t *Table[T]) Replace(rows map[string]T) error {
 	defer t.mu.Unlock()
 	changed := false
 	for key, row := range rows {
-		if old, ok := t.rows[key]; ok && reflect.DeepEqual(old, row) {
+		old, ok := t.rows[key]
+		if ok && reflect.DeepEqual(old, row) {
 			continue
 		}
 		changed = true
+		for _, f := range t.filtered {
+			if !ok || !f.same(old, row) {
+				f.bells.Ring()
+			}
+		}
 		for _, p := range t.picks {
 			p.changed(key, row)
 		}
@@ -157,6 +171,7 @@ func (t *Table[T]) Replace(rows map[string]T) error {
 		for _, p := range t.picks {
 			p.rows.remove(key)
 		}
+		t.ringFiltered()
 		t.noted(key)
 	}
 	if changed {
@@ -178,7 +193,50 @@ func (t *Table[T]) own() {
 }
 
 // wake rings without a change.
-func (t *Table[T]) wake() { t.bells.Ring() }
+func (t *Table[T]) wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bells.Ring()
+	t.ringFiltered()
+}
+
+// ringFiltered rings whatever the filters say. Called with mu held.
+func (t *Table[T]) ringFiltered() {
+	for _, f := range t.filtered {
+		f.bells.Ring()
+	}
+}
+
+// Filtered is a table for readers whom some changes do not concern: they do not ring.
+// Its rows are those of the table, all of them as they are now.
+type Filtered[T any] struct {
+	of    *Table[T]
+	name  string
+	same  func(was, is T) bool
+	bells Bells
+}
+
+// Filter returns t without the rings for changes of rows that are the same in what
+// its readers look at. same must be quick, and touch no table; name is t's.
+func (t *Table[T]) Filter(name string, same func(was, is T) bool) *Filtered[T] {
+	f := &Filtered[T]{of: t, name: name, same: same}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.filtered = append(t.filtered, f)
+	return f
+}
+
+// Get implements Reader.
+func (f *Filtered[T]) Get(key string) (T, bool) { return f.of.Get(key) }
+
+// All implements Reader.
+func (f *Filtered[T]) All() map[string]T { return f.of.All() }
+
+// Notify implements Reader.
+func (f *Filtered[T]) Notify(bell chan<- struct{}) { f.bells.Notify(bell) }
+
+// String names the table.
+func (f *Filtered[T]) String() string { return f.name }
 
 // News is what has changed in a table since it was last asked for, for a reader
 // that keeps a picture of a table of thousands. Its zero value is ready; one

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -211,6 +212,13 @@ type APIStatus struct {
 
 // Answers reports whether the API server answers.
 func (s APIStatus) Answers() bool { return s.SilentSince.IsZero() }
+
+// SameButWitness reports whether n and other differ in no more than what the node
+// publishes of lost ones: in a large cluster that changes several times a second.
+func (n Node) SameButWitness(other Node) bool {
+	n.Witness, other.Witness = nil, nil
+	return reflect.DeepEqual(n, other)
+}
 
 // NodesByName lists the Nodes of a table by name. A thousand of them take half a
 // megabyte, so each is copied once.

@@ -151,10 +151,13 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 
 	trail := &audit.Record{Log: as("audit"), Info: info, Dir: p.Audit, Segment: audit.DefaultSegment}
 	requests, record := metrics.NewRequests(), metrics.NewOperations(trail)
+	nodes := &pubsub.Table[types.Node]{}
+	// For those who do not look at Witness, which ten nodes change every five seconds while one is lost.
+	nodesButWitness := nodes.Filter("kubeapi.Nodes", types.Node.SameButWitness)
 	kube := kubeapi.New(kubeapi.Config{
 		Log: as("kubeapi"), Pulse: pulses["kubeapi"], Kubeconfig: p.Kubeconfig, Requests: requests, Operations: record, Uptime: device.Uptime,
 		Info: info, Leader: leaderInfo, Membership: memberOf,
-		Nodes: &pubsub.Table[types.Node]{}, API: &pubsub.Table[types.APIStatus]{}, Leases: &pubsub.Table[types.Lease]{},
+		Nodes: nodes, API: &pubsub.Table[types.APIStatus]{}, Leases: &pubsub.Table[types.Lease]{},
 		AppPods: &pubsub.Table[types.Pod]{}, NodePods: &pubsub.Table[types.Pod]{}, VMIs: &pubsub.Table[types.VMI]{}, Sets: &pubsub.Table[types.AppSet]{},
 		Machines: &pubsub.Table[types.VirtualMachine]{}, Disabled: &pubsub.Table[types.DisabledWorkloads]{},
 		Credentials: &pubsub.Table[types.Credentials]{}, Clocks: &pubsub.Table[types.NodeClock]{},
@@ -190,7 +193,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	}
 	joins := &statusserver.Component{
 		Log: as("statusserver"), Pulse: pulses["statusserver"],
-		Status: clusterStatus, Nodes: kube.Nodes, API: kube.API, Info: info,
+		Status: clusterStatus, Nodes: nodesButWitness, API: kube.API, Info: info,
 		TopicDirs: []string{p.In(types.PathTopics), p.In(types.PathKeptTopics)}, InstallLog: p.In("/persist/kubelog/k3s-install.log"),
 		Version: p.Version, Reports: p.Reports, ProversFile: p.In("/persist/zedkube/all-prove"),
 		PeersFile: p.In(clusterauth.MemoryFile), Operations: record,
@@ -254,7 +257,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"membership": &membership.Component{
 			Log: as("membership"), Pulse: pulses["membership"],
-			Config: clusterConfig, Status: clusterStatus, Agent: zedagent, Settings: settings, Info: info, Nodes: kube.Nodes, API: kube.API,
+			Config: clusterConfig, Status: clusterStatus, Agent: zedagent, Settings: settings, Info: info, Nodes: nodesButWitness, API: kube.API,
 			Leave: leaveRequest, Without: without, Progress: drainProgress, Journal: drainJournal,
 			Kube: kube, Requests: requested, Operations: record, Version: p.Version, Hour: p.Hour, Uptime: device.Uptime,
 			Membership: memberOf,
@@ -267,12 +270,12 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"members": &members.Component{
 			Log: as("members"), Pulse: pulses["members"],
-			Membership: memberOf, Agent: zedagent, Settings: settings, Info: info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API,
+			Membership: memberOf, Agent: zedagent, Settings: settings, Info: info, Nodes: nodesButWitness, AppPods: kube.AppPods, API: kube.API,
 			Kube: kube, Uptime: device.Uptime, Members: clusterMembers, Journal: membersJournal,
 		},
 		"leader": &leader.Component{
 			Log: as("leader"), Pulse: pulses["leader"],
-			Agent: zedagent, Info: info, Nodes: kube.Nodes, API: kube.API,
+			Agent: zedagent, Info: info, Nodes: nodesButWitness, API: kube.API,
 			Leader: leaderInfo,
 			Kube:   kube,
 		},
@@ -283,7 +286,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"k3sconfig": &k3sconfig.Component{
 			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
-			Settings: settings, Lifecycle: lifecycle, Membership: memberOf, Info: info, Nodes: kube.Nodes, BootID: p.Boot,
+			Settings: settings, Lifecycle: lifecycle, Membership: memberOf, Info: info, Nodes: nodesButWitness, BootID: p.Boot,
 			OverrideFile: p.In(k3sconfig.DefaultOverrideFile), Operations: record,
 			Files:      k3sbinary.Files{VarLib: p.In(k3sbinary.DefaultVarLib), K3s: k3s, Need: k3sbinary.DefaultNeed},
 			KubeConfig: kubeConfig, Status: k3sVersion, Override: k3sOverride,
@@ -291,7 +294,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"k3scerts": &k3scerts.Component{
 			Log: as("k3scerts"), Pulse: pulses["k3scerts"],
 			Dirs: []string{p.In(k3scerts.DefaultDir), p.In(k3scerts.OtherDir)}, Dial: (&net.Dialer{}).DialContext,
-			Info: info, Status: clusterStatus, Agent: zedagent, API: kube.API, Nodes: kube.Nodes, Clocks: kube.Clocks,
+			Info: info, Status: clusterStatus, Agent: zedagent, API: kube.API, Nodes: nodesButWitness, Clocks: kube.Clocks,
 			Journal: lifecycleJournal, Operations: record, Certificates: k3sCerts,
 		},
 		"k3supdate": &k3supdate.Component{
@@ -326,7 +329,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"workloads": &workloads.Component{
 			Log: as("workloads"), Pulse: pulses["workloads"],
-			Request: workloadsRequest, Disabled: kube.Disabled, Info: info, Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs,
+			Request: workloadsRequest, Disabled: kube.Disabled, Info: info, Nodes: nodesButWitness, AppPods: kube.AppPods, VMIs: kube.VMIs,
 			Sets: kube.Sets, Machines: kube.Machines, Tables: kube.Tables, API: kube.API,
 			Kube: kube, Uptime: device.Uptime,
 			Status: workloadsStatus,
@@ -343,7 +346,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"applogs": &applogs.Component{
 			Log: as("applogs"), Pulse: pulses["applogs"],
-			Configs: appConfigs, Info: info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API,
+			Configs: appConfigs, Info: info, Nodes: nodesButWitness, AppPods: kube.AppPods, API: kube.API,
 			Kube: kube, Out: out,
 			MaxRecord: p.LogRecord, Streams: applogs.Streams(p.Proc), Rate: applogs.DefaultRate, Burst: applogs.DefaultBurst,
 			Journal: p.In(applogs.DefaultJournal), Checkpoints: p.In(applogs.DefaultCheckpoints),
@@ -356,7 +359,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"passthrough": &passthrough.Component{
 			Log: as("passthrough"), Pulse: pulses["passthrough"],
-			Configs: appConfigs, Info: info, Agent: zedagent, Nodes: kube.Nodes, API: kube.API,
+			Configs: appConfigs, Info: info, Agent: zedagent, Nodes: nodesButWitness, API: kube.API,
 			Kube: kube, Links: passthrough.Host{}, Operations: record,
 		},
 		"networks": &networks.Component{
@@ -371,17 +374,17 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"sriov": &sriov.Component{
 			Log: as("sriov"), Pulse: pulses["sriov"],
-			Adapters: adapters, Info: info, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API,
+			Adapters: adapters, Info: info, Nodes: nodesButWitness, NodePods: kube.NodePods, API: kube.API,
 			Kube: kube, Operations: record, Sysfs: p.Sysfs,
 		},
 		"names": &names.Component{
 			Log: as("names"), Pulse: pulses["names"],
-			Apps: appNetworkStatus, Networks: networkStatus, Membership: memberOf, Info: info, Leader: leaderInfo, Nodes: kube.Nodes, Tables: kube.Tables,
+			Apps: appNetworkStatus, Networks: networkStatus, Membership: memberOf, Info: info, Leader: leaderInfo, Nodes: nodesButWitness, Tables: kube.Tables,
 			Allocations: kube.Allocations, DNSServer: kube.DNSServer, DNSRollout: kube.DNSRollout, Kube: kube,
 		},
 		"storage": &storage.Component{
 			Log: as("storage"), Pulse: pulses["storage"],
-			Settings: settings, Info: info, Leader: leaderInfo, Nodes: kube.Nodes, Tables: kube.Tables,
+			Settings: settings, Info: info, Leader: leaderInfo, Nodes: nodesButWitness, Tables: kube.Tables,
 			OwnDisks: kube.OwnDisks, LonghornSettings: kube.Settings, SnapshotJobs: kube.SnapshotJobs,
 			Kube: kube, Uptime: device.Uptime,
 			Status: storageStatus,
@@ -391,7 +394,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"clusterinfo": &clusterinfo.Component{
 			Log: as("clusterinfo"), Pulse: pulses["clusterinfo"],
 			Leader: leaderInfo, Info: info, Membership: memberOf, Members: clusterMembers, Tables: kube.Tables,
-			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, PodCounts: kube.PodCounts, Claims: kube.Claims,
+			Nodes: nodesButWitness, AppPods: kube.AppPods, VMIs: kube.VMIs, PodCounts: kube.PodCounts, Claims: kube.Claims,
 			Volumes: kube.Volumes, Disks: kube.LonghornNodes, Daemons: kube.Daemons, Sections: sections,
 			Report: clusterInfo, Health: reportHealth, Former: former,
 		},
@@ -403,20 +406,20 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"conditions": &conditions.Component{
 			Log: as("conditions"), Pulse: pulses["conditions"],
-			Credentials: kube.Credentials, Clocks: kube.Clocks, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API, Tables: kube.Tables,
+			Credentials: kube.Credentials, Clocks: kube.Clocks, Nodes: nodesButWitness, NodePods: kube.NodePods, API: kube.API, Tables: kube.Tables,
 			Info: info, Membership: memberOf, K3s: k3sVersion, K3sCerts: k3sCerts, Leader: leaderInfo, Health: reportHealth,
 			Uptime:     device.Uptime,
 			Conditions: nodeConditions, Node: nodeStatus,
 		},
 		"nodemetrics": &nodemetrics.Component{
 			Log: as("nodemetrics"), Pulse: pulses["nodemetrics"],
-			Info: info, Nodes: kube.Nodes, Looks: looks,
+			Info: info, Nodes: nodesButWitness, Looks: looks,
 			Kube: kube, Uptime: device.Uptime,
 			Metrics: nodeMetrics,
 		},
 		"clustermetrics": &clustermetrics.Component{
 			Log: as("clustermetrics"), Pulse: pulses["clustermetrics"],
-			Leader: leaderInfo, Info: info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API, Own: nodeMetrics,
+			Leader: leaderInfo, Info: info, Nodes: nodesButWitness, AppPods: kube.AppPods, API: kube.API, Own: nodeMetrics,
 			Configs: appConfigs, Kube: kube, Uptime: device.Uptime,
 			Metrics: clusterMetrics,
 		},
@@ -435,14 +438,14 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"kubeconfigs": &kubeconfigs.Component{
 			Log: as("kubeconfigs"), Pulse: pulses["kubeconfigs"],
-			Issued: kube.Issued, Info: info, Nodes: kube.Nodes, API: kube.API, Kube: kube,
+			Issued: kube.Issued, Info: info, Nodes: nodesButWitness, API: kube.API, Kube: kube,
 		},
 		"clusterobject": &clusterobject.Component{
 			Log: as("clusterobject"), Pulse: pulses["clusterobject"],
 			Membership: memberOf, Cluster: clusterStatus, Info: info, KubeInit: kubeInit, Update: updateStatus,
 			K3s: k3sVersion, Lifecycle: lifecycle, Override: k3sOverride, Conditions: nodeConditions,
 			Leave: leaveRequest, Progress: drainProgress, Journal: drainJournal, Peers: clusterPeers, Without: without, Workloads: workloadsStatus,
-			Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API, CDI: kube.CDI, Dial: (&net.Dialer{}).DialContext, Version: p.Version,
+			Nodes: nodesButWitness, AppPods: kube.AppPods, API: kube.API, CDI: kube.CDI, Dial: (&net.Dialer{}).DialContext, Version: p.Version,
 			Object: clusterObject,
 		},
 		"audit": &audit.Component{

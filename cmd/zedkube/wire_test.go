@@ -5,7 +5,9 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +29,9 @@ import (
 	"github.com/zedkube/zedkube/pkg/workload/mounts"
 	"github.com/zedkube/zedkube/pkg/workload/podnetworks"
 	"github.com/zedkube/zedkube/pkg/workload/sriov"
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/test/cmdtest"
+	"github.com/zedkube/zedkube/types"
 )
 
 // wired is the program's wiring, on an empty root.
@@ -108,6 +112,44 @@ func TestEveryTopicHasOneWriter(t *testing.T) {
 	}
 	if len(writer) == 0 {
 		t.Error("no component writes anything: flow does not see the fields")
+	}
+}
+
+// TestWhoLooksAtWitnessIsWokenByIt reads the sources: a component that heard late of
+// what a node publishes of lost ones would take it for newer than it is.
+func TestWhoLooksAtWitnessIsWokenByIt(t *testing.T) {
+	looks := regexp.MustCompile(`\.Hear\(nodes|\.Hear\(c\.Nodes|\.Hear\(f\.nodes|\.Witness\b[^(]|types\.(Gone|Silent|Answers|ObservedBy)\b`)
+	found := 0
+	for component, c := range wired(t) {
+		field := reflect.Indirect(reflect.ValueOf(c)).FieldByName("Nodes")
+		if !field.IsValid() || field.Kind() != reflect.Interface {
+			continue
+		}
+		dir := strings.TrimPrefix(reflect.TypeOf(c).Elem().PkgPath(), "github.com/zedkube/zedkube/")
+		files, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: no sources in %s: %v", component, dir, err)
+		}
+		var why string
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(file, "_test.go") && looks.Match(source) {
+				why = file
+			}
+		}
+		_, filtered := field.Interface().(*pubsub.Filtered[types.Node])
+		switch {
+		case why != "" && filtered:
+			t.Errorf("%s looks at Witness in %s, and reads nodesButWitness", component, why)
+		case why != "":
+			found++
+		}
+	}
+	if found < 6 {
+		t.Errorf("%d components look at Witness: the sources say it in other words", found)
 	}
 }
 

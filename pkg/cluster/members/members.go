@@ -175,10 +175,7 @@ func (c *Component) look() facts {
 	nodes := c.Nodes.All()
 	own, known := types.OwnNode(nodes, info)
 	f.own, f.known = own, known && info.DeviceID != uuid.Nil
-	f.nodes = make([]types.Node, 0, len(nodes))
-	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		f.nodes = append(f.nodes, nodes[name])
-	}
+	f.nodes = types.NodesByName(nodes)
 	if f.seen && c.lost(f.nodes) {
 		c.rest = f.uptime + restAfter
 	}
