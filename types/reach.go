@@ -238,7 +238,7 @@ func ObservedBy(nodes map[string]Node, seen map[string]time.Time, now time.Time)
 	return o
 }
 
-// Gone is Gone.
+// Gone is the function of that name, of what was observed.
 func (o Observed) Gone(lost Node) (gone bool, why string) {
 	switch live, ok := o.nodes[lost.Name]; {
 	case !ok:
@@ -251,7 +251,7 @@ func (o Observed) Gone(lost Node) (gone bool, why string) {
 	return o.Silent(lost)
 }
 
-// Silent is Silent.
+// Silent is the function of that name, of what was observed.
 func (o Observed) Silent(lost Node) (silent bool, why string) {
 	var agree []string
 	absent := "" // why a spare witness says nothing

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -28,7 +27,8 @@ const (
 	// wordsAtMost is of how many lost nodes one does.
 	wordsAtMost = 8
 
-	stampKey, wordKey, stampManager = "zedkube.github.io/agent", "zedkube.github.io/witness", "zedkube-agent"
+	stampKey, stampManager = "zedkube.github.io/agent", "zedkube-agent"
+	wordKey, wordManager   = "zedkube.github.io/witness", "zedkube-apps"
 )
 
 // withLost is what was measured while so many nodes were lost.
@@ -94,7 +94,7 @@ func (b *bench) whileLost(ctx context.Context, crowd int, row *withLost) error {
 		return errors.Join(errs...)
 	}
 	if err := all(func(i int) error {
-		return errors.Join(annotateNode(ctx, client, i, stampKey, stamp), setReady(ctx, client, i, i >= row.lost))
+		return errors.Join(annotateNode(ctx, client, i, stampManager, stampKey, stamp), setReady(ctx, client, i, i >= row.lost))
 	}); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (b *bench) whileLost(ctx context.Context, crowd int, row *withLost) error {
 				for j := range min(row.lost, wordsAtMost) {
 					word.Sightings = append(word.Sightings, types.Sighting{Node: devcluster.CrowdNode(j), UID: "bench", Silent: int(round)})
 				}
-				if annotateNode(ctx, client, i, wordKey, word) == nil {
+				if annotateNode(ctx, client, i, wordManager, wordKey, word) == nil {
 					wrote.Add(1)
 				}
 				_ = pause(writing, time.Until(next))
@@ -148,13 +148,6 @@ func witnessing(ctx context.Context, client kubernetes.Interface, row *withLost)
 	for i := range list.Items {
 		n := asWitness(&list.Items[i])
 		table[n.Name] = n
-		if n.Name == devcluster.CrowdNode(0) {
-			conn, err := net.DialTimeout("tcp", net.JoinHostPort(n.InternalIP, "10250"), 2*time.Second)
-			fmt.Fprintf(os.Stderr, "a lost node's address answers here: %t\n", err == nil)
-			if err == nil {
-				conn.Close()
-			}
-		}
 	}
 	names, limited := types.WitnessNodes(table)
 	if limited == row.former {
@@ -191,7 +184,7 @@ func asWitness(o *corev1.Node) types.Node {
 	return n
 }
 
-func annotateNode(ctx context.Context, client kubernetes.Interface, i int, key string, value any) error {
+func annotateNode(ctx context.Context, client kubernetes.Interface, i int, manager, key string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -200,7 +193,7 @@ func annotateNode(ctx context.Context, client kubernetes.Interface, i int, key s
 	if err != nil {
 		return err
 	}
-	_, err = client.CoreV1().Nodes().Patch(ctx, devcluster.CrowdNode(i), ktypes.MergePatchType, patch, metav1.PatchOptions{FieldManager: stampManager})
+	_, err = client.CoreV1().Nodes().Patch(ctx, devcluster.CrowdNode(i), ktypes.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
 	return err
 }
 

@@ -202,7 +202,7 @@ func underPillar(t *testing.T, program, script string) {
 	p.run("kill -STOP " + second)
 	p.age(301 * time.Second)
 	<-p.down
-	p.logged("watchdog: /run/zedkube.touch is 30", 1)
+	p.logged("watchdog: /run/zedkube.touch is 3", 1)
 
 	t.Log("after the reboot it serves again, with what it had on /persist")
 	p.boot("alone")

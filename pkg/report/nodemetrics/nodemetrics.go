@@ -88,7 +88,8 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	}
 	c.lookRows, c.fails = a.lookRows, a.fails
 	if a.ask {
-		c.asked = &f.uptime
+		asked := f.uptime // a copy, which does not keep all facts of this step in memory
+		c.asked = &asked
 		watched, node := a.watched, f.node
 		c.asking.Begin(ctx, askTimeout, func(ctx context.Context) answer { return c.ask(ctx, node, watched) })
 	}
