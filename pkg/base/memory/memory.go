@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 
@@ -18,15 +20,19 @@ import (
 // runtime's default: the agent allocates little, and memory is what devices lack.
 const growth = 50
 
+// least is below which no limit is set: with less than it needs the agent would do
+// nothing but collect garbage. It has an anonymous 30 MB with 300 applications.
+const least = 48 << 20
+
 // Tune sets growth, and the soft limit of the runtime to nine tenths of what the control
-// groups of the process may take. GOGC and GOMEMLIMIT in the environment hold instead.
+// groups of the process may take, which others may share. GOGC and GOMEMLIMIT in the environment hold instead.
 // root is where /proc and /sys are, "/" outside of tests.
 func Tune(log logrus.FieldLogger, root string) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(growth)
 	}
 	if limit, ok := Limit(root); ok && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(limit / 10 * 9)
+		debug.SetMemoryLimit(max(limit/10*9, least))
 		log.WithField("bytes", limit).Info("the control group limits memory")
 	}
 }
@@ -39,16 +45,16 @@ func Limit(root string) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	least := int64(math.MaxInt64)
+	lowest := int64(math.MaxInt64)
 	for line := range bytes.Lines(groups) {
 		parts := bytes.SplitN(bytes.TrimSpace(line), []byte(":"), 3) // number, controllers, path
 		if len(parts) != 3 {
 			continue
 		}
 		top, file := "sys/fs/cgroup", "memory.max"
-		switch controllers := string(parts[1]); controllers {
-		case "":
-		case "memory":
+		switch controllers := string(parts[1]); {
+		case controllers == "":
+		case slices.Contains(strings.Split(controllers, ","), "memory"):
 			top, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
 		default:
 			continue
@@ -58,7 +64,7 @@ func Limit(root string) (int64, bool) {
 			content, err := safefile.Read(filepath.Join(root, top, dir, file), safefile.Small)
 			if err == nil {
 				if n, err := strconv.ParseInt(string(bytes.TrimSpace(content)), 10, 64); err == nil && n > 0 {
-					least = min(least, n)
+					lowest = min(lowest, n)
 				}
 			}
 			if dir == "/" {
@@ -66,7 +72,7 @@ func Limit(root string) (int64, bool) {
 			}
 		}
 	}
-	return least, least < unlimited
+	return lowest, lowest < unlimited
 }
 
 // unlimited is more than any device has: version 1 says so where there is no limit, in
