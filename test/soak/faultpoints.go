@@ -191,7 +191,7 @@ func (p *faulting) choose(phase types.DrainStatus) (best faultPoint, found bool)
 	least := 0
 	p.count(func(c *Counts) {
 		for _, point := range all {
-			if n := 2*c.Faults[point.String()] + p.missed[point]; !found || n < least {
+			if n := 2*(p.Earlier.Faults[point.String()]+c.Faults[point.String()]) + p.missed[point]; !found || n < least {
 				best, least, found = point, n, true
 			}
 		}

@@ -47,7 +47,7 @@ func killpoints(ctx context.Context, r *Run) (err error) {
 		k := &killing{drainRun: x, m: m, rng: r.Rand(uint64(100 + i)), missed: map[string]int{}}
 		all.Go(func() { failed[i] = k.killAgain(during) })
 	}
-	all.Go(func() { errands(during, s, r.Rand(200)) })
+	all.Go(func() { otherRequests(during, s, r.Rand(200)) })
 	err = x.run(ctx)
 	stop()
 	all.Wait()
@@ -171,17 +171,18 @@ func (k *killing) choose() []string {
 	k.rng.Shuffle(len(passed), func(i, j int) { passed[i], passed[j] = passed[j], passed[i] })
 	k.count(func(c *Counts) {
 		slices.SortStableFunc(passed, func(a, b string) int {
-			return cmp.Compare(2*c.Kills[a]+k.missed[a], 2*c.Kills[b]+k.missed[b])
+			times := func(point string) int { return 2*(k.Earlier.Kills[point]+c.Kills[point]) + k.missed[point] }
+			return cmp.Compare(times(a), times(b))
 		})
 	})
 	return passed[:min(several, len(passed))]
 }
 
-// errands are what else happens on devices: kubeconfigs are issued, an application comes
+// otherRequests are what else happens on devices: kubeconfigs are issued, an application comes
 // and goes. A command fails where its agent was just killed.
-func errands(ctx context.Context, s *Stage, rng *rand.Rand) {
+func otherRequests(ctx context.Context, s *Stage, rng *rand.Rand) {
 	app := types.AppInstanceConfig{
-		UUIDandVersion: types.UUIDandVersion{UUID: uuid.NewSHA1(uuid.NameSpaceOID, []byte("errand")), Version: "1"}, DisplayName: "errand",
+		UUIDandVersion: types.UUIDandVersion{UUID: uuid.NewSHA1(uuid.NameSpaceOID, []byte("other requests")), Version: "1"}, DisplayName: "other",
 		FixedResources: types.VMConfig{VirtualizationMode: types.VirtualizationNoHyper}, Activate: true,
 	}
 	for ctx.Err() == nil {

@@ -92,7 +92,11 @@ func soak(ctx context.Context, o options) error {
 			if ctx.Err() != nil || (round > 0 || o.long > 0) && time.Since(report.began) >= o.long {
 				break
 			}
-			report.add(s, func() (Counts, time.Duration, uint64, error) { return once(ctx, s, one, os.Stdout) })
+			var earlier Counts
+			if o.seed == 0 { // who repeats a run has not seen the ones before it
+				earlier = report.hits()
+			}
+			report.add(s, func() (Counts, time.Duration, uint64, error) { return once(ctx, s, one, earlier, os.Stdout) })
 		}
 		if o.seed != 0 || time.Since(report.began) >= o.long {
 			break
@@ -118,7 +122,7 @@ func soak(ctx context.Context, o options) error {
 }
 
 // once is one run of a scene. The error says why it cannot run here.
-func once(ctx context.Context, s Scene, o options, log io.Writer) (Counts, time.Duration, uint64, error) {
+func once(ctx context.Context, s Scene, o options, earlier Counts, log io.Writer) (Counts, time.Duration, uint64, error) {
 	if s.Needs != nil {
 		if err := s.Needs(); err != nil {
 			return Counts{}, 0, 0, err
@@ -134,7 +138,7 @@ func once(ctx context.Context, s Scene, o options, log io.Writer) (Counts, time.
 		return Counts{}, 0, 0, err
 	}
 	fmt.Fprintf(log, "%s: scene %s, seed %d\n", time.Now().Format(time.TimeOnly), s.Name, seed)
-	r := &Run{Seed: seed, Dir: dir, Program: o.program, Log: log, Short: o.short}
+	r := &Run{Seed: seed, Dir: dir, Program: o.program, Log: log, Short: o.short, Earlier: earlier}
 	counts, took := r.play(ctx, s)
 	if len(counts.Found) == 0 {
 		return counts, took, seed, os.RemoveAll(dir)

@@ -4,6 +4,7 @@ package main
 
 import (
 	_ "embed" // the table
+	"iter"
 	"strings"
 )
 
@@ -14,10 +15,21 @@ import (
 //go:embed reach.txt
 var reach string
 
+// reachable are its lines: an effect, and the scene or why there is none.
+func reachable() iter.Seq2[string, string] {
+	return func(yield func(effect, by string) bool) {
+		for line := range strings.Lines(reach) {
+			effect, by, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			if !yield(effect, by) {
+				return
+			}
+		}
+	}
+}
+
 // listed are the effects of the program.
 func listed() (effects []string) {
-	for line := range strings.Lines(reach) {
-		effect, _, _ := strings.Cut(line, "\t")
+	for effect := range reachable() {
 		effects = append(effects, effect)
 	}
 	return effects
@@ -25,8 +37,8 @@ func listed() (effects []string) {
 
 // reachedBy are the kill points that a scene reaches.
 func reachedBy(scene string) (points []string) {
-	for line := range strings.Lines(reach) {
-		if effect, by, _ := strings.Cut(strings.TrimSpace(line), "\t"); by == scene {
+	for effect, by := range reachable() {
+		if by == scene {
 			points = append(points, effect+"/before", effect+"/after")
 		}
 	}

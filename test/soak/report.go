@@ -75,6 +75,20 @@ func (r *report) add(s Scene, once func() (Counts, time.Duration, uint64, error)
 	}
 }
 
+// hits is how often each point was hit, whatever the scene.
+func (r *report) hits() Counts {
+	all := newCounts()
+	for _, row := range r.rows {
+		for point, n := range row.Kills {
+			all.Kills[point] += n
+		}
+		for point, n := range row.Faults {
+			all.Faults[point] += n
+		}
+	}
+	return all
+}
+
 func (r *report) findings() (n int) {
 	for _, row := range r.rows {
 		n += len(row.found)
@@ -121,6 +135,7 @@ with violations of each kind. A kill point is a distinct place at which an agent
 		}
 	}
 	fmt.Fprintf(&s, "\nTogether %d histories.\n", histories)
+	r.writePoints(&s)
 	r.writeScenes(&s)
 	r.writeRules(&s)
 	r.writeFound(&s)
@@ -183,6 +198,38 @@ func reached(what string, listed []string, hit map[string]int) string {
 	return text
 }
 
+// writePoints says of all kill points that the program lists which scene reaches them, and how
+// many of them were hit.
+func (r *report) writePoints(s *strings.Builder) {
+	fmt.Fprintf(s, "\n## Kill points\n\nThe program lists %d of them: before and after each of its %d effects.\n\n", 2*len(listed()), len(listed()))
+	fmt.Fprintf(s, "| reached by | kill points | hit %d times or more | less often | never |\n|---|---|---|---|---|\n", enough)
+	hit := r.hits().Kills
+	var order []string
+	points := map[string][]string{}
+	for effect, by := range reachable() {
+		if why, none := strings.CutPrefix(by, "- "); none {
+			by = "no scene: " + why
+		}
+		if points[by] == nil {
+			order = append(order, by)
+		}
+		points[by] = append(points[by], effect+"/before", effect+"/after")
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return len(points[b]) - len(points[a]) })
+	for _, by := range order {
+		var often, seldom int
+		for _, point := range points[by] {
+			switch n := hit[point]; {
+			case n >= enough:
+				often++
+			case n > 0:
+				seldom++
+			}
+		}
+		fmt.Fprintf(s, "| %s | %d | %d | %d | %d |\n", by, len(points[by]), often, seldom, len(points[by])-often-seldom)
+	}
+}
+
 // writeRules says what was checked, and how often there was something to check.
 func (r *report) writeRules(s *strings.Builder) {
 	s.WriteString("\n## What is checked\n\n| rule | | how often there was something to judge |\n|---|---|---|\n")
@@ -239,17 +286,11 @@ func (r *report) writeNight(s *strings.Builder, now time.Time) {
 	long := now.Sub(r.began)
 	at := func(n int) int { return int(float64(n) * float64(night) / float64(long)) }
 	var kills, faults, histories int
-	killed, faulted, run := map[string]int{}, map[string]int{}, 0
+	run, hit := 0, r.hits()
 	var killPoints, faultPoints, notRun []string
 	for _, row := range r.rows {
 		kills, faults, histories = kills+total(row.Kills), faults+total(row.Faults), histories+row.Histories
 		killPoints, faultPoints = append(killPoints, row.KillPoints...), append(faultPoints, row.FaultPoints...)
-		for point, n := range row.Kills {
-			killed[point] += n
-		}
-		for point, n := range row.Faults {
-			faulted[point] += n
-		}
 		if row.runs > 0 {
 			run++
 		} else {
@@ -269,9 +310,9 @@ func (r *report) writeNight(s *strings.Builder, now time.Time) {
 	fmt.Fprintf(s, "| length | %s | %s | |\n", night, long.Round(time.Second))
 	fmt.Fprintf(s, "| scenes | %d | %d | |\n", len(r.rows), run)
 	fmt.Fprintf(s, "| kills | %d | %d | %d |\n", nightKills, kills, at(kills))
-	fmt.Fprintf(s, "| listed kill points, hit %d times or more | %d | %d | |\n", enough, len(killPoints), often(killPoints, killed))
+	fmt.Fprintf(s, "| listed kill points, hit %d times or more | %d | %d | |\n", enough, len(killPoints), often(killPoints, hit.Kills))
 	fmt.Fprintf(s, "| faults | %d | %d | %d |\n", nightFaults, faults, at(faults))
-	fmt.Fprintf(s, "| listed fault points, hit %d times or more | %d | %d | |\n", enough, len(faultPoints), often(faultPoints, faulted))
+	fmt.Fprintf(s, "| listed fault points, hit %d times or more | %d | %d | |\n", enough, len(faultPoints), often(faultPoints, hit.Faults))
 	fmt.Fprintf(s, "| histories in fake time | %d | %d | %d |\n\n", nightHistories, histories, at(histories))
 	if len(notRun) > 0 {
 		fmt.Fprintf(s, "Not run: %s. Why is said below.\n\n", strings.Join(notRun, ", "))

@@ -42,6 +42,7 @@ type Run struct {
 	Short   bool // as a part of `make test`
 	History *history.Log
 	Bounds  history.Bounds
+	Earlier Counts // of this soak: points that were hit seldom come first
 
 	mu     sync.Mutex
 	counts Counts

@@ -26,7 +26,7 @@ func TestAgentsKilledWhileTheyDrainKeepTheRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(scenes(), func(s Scene) bool { return s.Name == "drains" })
-	counts, took, _, err := once(t.Context(), scenes()[i], options{program: program, seed: 1, short: true}, t.Output())
+	counts, took, _, err := once(t.Context(), scenes()[i], options{program: program, seed: 1, short: true}, Counts{}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +68,12 @@ func TestEveryTestThatIsASceneIsThere(t *testing.T) {
 func TestTheReportSaysWhatWasFoundAndWhatWasNotReached(t *testing.T) {
 	began := time.Now()
 	r := newReport(began)
-	real := Scene{Name: "real", Does: "something", KillPoints: []string{"a", "b", "c"}}
+	points := reachedBy("killpoints")
+	often, seldom := points[0], points[1]
+	real := Scene{Name: "real", Does: "something", KillPoints: []string{often, "b", "c"}}
 	for _, found := range [][]string{nil, {"a lie"}} {
 		r.add(real, func() (Counts, time.Duration, uint64, error) {
-			return Counts{Kills: map[string]int{"a": 2, "b": 1}, Operations: 5, Checked: map[string]int{"complete": 3, "TestX": 1}, Found: found}, time.Minute, 7, nil
+			return Counts{Kills: map[string]int{often: 2, seldom: 1, "b": 1}, Operations: 5, Checked: map[string]int{"complete": 3, "TestX": 1}, Found: found}, time.Minute, 7, nil
 		})
 	}
 	r.add(Scene{Name: "fake", Does: "nothing real", Fake: true}, func() (Counts, time.Duration, uint64, error) {
@@ -84,7 +86,7 @@ func TestTheReportSaysWhatWasFoundAndWhatWasNotReached(t *testing.T) {
 	text := r.text(began.Add(time.Hour))
 	for _, want := range []string{
 		"after a run of 1h0m0s",
-		"| real | 2 | 6 (2) | 0 (0) | 10 | 8 | **1** | 2m0s |",
+		"| real | 2 | 8 (3) | 0 (0) | 10 | 8 | **1** | 2m0s |",
 		"| fake | 1 | 1000 | nothing | 1s |",
 		"Together 1000 histories.",
 		"| away | 0 | 0 (0) | 0 (0) | 0 | 0 | not run | 0s |",
@@ -95,10 +97,13 @@ func TestTheReportSaysWhatWasFoundAndWhatWasNotReached(t *testing.T) {
 		"- `real`, seed 7, commit " + commit() + ": a lie",
 		"| length | 8h0m0s | 1h0m0s | |",
 		"| scenes | 4 | 2 | |",
-		"| kills | 1000 | 6 | 48 |",
+		"| kills | 1000 | 8 | 64 |",
 		"| listed kill points, hit 3 times or more | 3 | 1 | |",
 		"| histories in fake time | 1000000 | 1000 | 8000 |",
 		"Not run: `away`, `late`.",
+		"The program lists 464 of them",
+		"| killpoints | 154 | 1 | 1 | 152 |",
+		"| no scene: it needs PCI devices in sysfs, which no scene has | 14 | 0 | 0 | 14 |",
 		"Not run here: the time was over.",
 		"| restores | 2860464385 | 0f859d19 | ",
 	} {
