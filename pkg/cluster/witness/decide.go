@@ -18,6 +18,9 @@ const (
 	// It is soon enough for types.WitnessFresh.
 	slowly  = 12 * time.Second
 	settled = 120
+	// settledLarge is the same, a minute, where only some of the nodes are witnesses:
+	// all agents of a large cluster receive what each of them publishes.
+	settledLarge = 12
 	// interrupted is how old a look may be for its result, and for the next one to
 	// follow it: a process that stood still has not seen what happened in between.
 	interrupted = 30 * time.Second
@@ -34,6 +37,7 @@ type facts struct {
 	own      types.Node   // this device's
 	others   []types.Node // all but it, in any order
 	ports    []int
+	large    bool            // only some nodes are witnesses
 	spare    bool            // other nodes are the witnesses: this one tells only of answers that they do not have
 	answered map[string]bool // UIDs of lost nodes of which another one has just published an answer
 
@@ -122,8 +126,11 @@ func notReady(nodes []types.Node) []types.Node {
 // interval is until the next look.
 func interval(f facts, streaks map[string]streak, plan []dial) time.Duration {
 	enough := settled
-	if f.spare {
+	switch {
+	case f.spare:
 		enough = types.WitnessSilent
+	case f.large:
+		enough = settledLarge
 	}
 	for _, d := range plan {
 		if streaks[d.uid].looks < enough {

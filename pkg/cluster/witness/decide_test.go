@@ -46,6 +46,7 @@ func publishing(f *facts) { f.publishing = true }
 func alone(f *facts)      { f.others = f.others[1:] }
 func pausing(f *facts)    { f.pause = up + 4*time.Second }
 func notDue(f *facts)     { f.next = up + time.Second }
+func large(f *facts)      { f.large = true }
 func standstill(f *facts) { f.last = up - interrupted - 1 }
 func steady(looks int) func(*facts) {
 	return func(f *facts) { f.streaks["uid-n3"] = streak{node: "n3", looks: looks} }
@@ -96,6 +97,8 @@ func TestRules(t *testing.T) {
 		"after a standstill the looks before do not count":         {scene(standstill), outcome{Dials: 4, Interval: every}},
 		"nor does the one that was under way":                      {scene(found(silence, answer), standstill), outcome{Again: 3 * time.Second}},
 		"what is the same for long is looked at less often":        {scene(steady(settled)), outcome{Dials: 4, Interval: slowly, Looks: settled}},
+		"in a large cluster sooner":                                {scene(steady(settledLarge), large), outcome{Dials: 4, Interval: slowly, Looks: settledLarge}},
+		"but not before a minute":                                  {scene(steady(settledLarge-1), large), outcome{Dials: 4, Interval: every, Looks: settledLarge - 1}},
 		"but not before":                                           {scene(steady(settled - 1)), outcome{Dials: 4, Interval: every, Looks: settled - 1}},
 		"a node that nobody can reach is not looked at":            {scene(func(f *facts) { f.others[1].InternalIP = "" }), outcome{Hindered: true, Looks: 2}},
 		"and what was told of it is removed":                       {scene(func(f *facts) { f.others[1].InternalIP = "" }, published), outcome{Hindered: true, Tell: none, Looks: 2}},

@@ -52,6 +52,27 @@ func TestAWitnessOfALargeClusterPublishesAsInASmallOne(t *testing.T) {
 	})
 }
 
+func TestAWitnessOfALargeClusterPublishesLessOftenAfterAMinute(t *testing.T) {
+	inACrowd(t, true, false, func(s *stage, _ int) {
+		s.sleep(time.Minute + lookTimeout)
+		s.written()
+		s.sleep(10 * slowly)
+		if n := s.written(); n < 9 || n > 11 {
+			t.Errorf("%d writes in two minutes", n)
+		}
+		s.answers(node(3).InternalIP, nil)
+		s.sleep(slowly + lookTimeout)
+		if got := s.sees(3); got.Alive == "" {
+			t.Errorf("that it answers is not published: %+v", got)
+		}
+		s.dies(3)
+		s.sleep(slowly + types.WitnessSilent*every)
+		if got := s.sees(3); got.Silent < types.WitnessSilent {
+			t.Errorf("that it is silent again is published late: %+v", got)
+		}
+	})
+}
+
 func TestANodeThatIsNoWitnessPublishesNoSilence(t *testing.T) {
 	inACrowd(t, false, false, func(s *stage, _ int) {
 		s.sleep(time.Hour)

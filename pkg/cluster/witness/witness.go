@@ -150,7 +150,7 @@ func (c *Component) look() facts {
 	f.others = others(nodes, own, c.missing(nodes))
 	c.heard = c.heard.Hear(nodes, f.uptime)
 	if len(f.others) > 0 {
-		f.spare, f.answered = c.spare(nodes, own, f.others)
+		f.large, f.spare, f.answered = c.spare(nodes, own, f.others)
 	}
 	if f.seen && c.round == 0 {
 		// No round of a former process comes again, whatever the clock says.
@@ -163,12 +163,13 @@ func (c *Component) look() facts {
 	return f
 }
 
-// spare reports whether other nodes are the witnesses, and of which of the lost
-// ones somebody who comes before this node has just published an answer.
-func (c *Component) spare(nodes map[string]types.Node, own types.Node, others []types.Node) (bool, map[string]bool) {
+// spare reports whether only some nodes are witnesses, whether this one is none of
+// them, and of which of the lost ones somebody who comes before it has just
+// published an answer.
+func (c *Component) spare(nodes map[string]types.Node, own types.Node, others []types.Node) (large, spare bool, answered map[string]bool) {
 	witnesses, limited := types.WitnessNodes(nodes)
 	if !limited || slices.Contains(witnesses, own.Name) {
-		return false, nil
+		return limited, false, nil
 	}
 	before, known, now := map[string]types.Node{}, map[string]bool{}, time.Now()
 	seen := c.heard.Seen(now, c.Uptime())
@@ -184,7 +185,7 @@ func (c *Component) spare(nodes map[string]types.Node, own types.Node, others []
 	for _, n := range notReady(others) {
 		known[n.UID] = types.Answers(n, before, seen, now) != ""
 	}
-	return true, known
+	return true, true, known
 }
 
 // others are the nodes but for the own one, and the missing ones; none where all
