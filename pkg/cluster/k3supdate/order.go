@@ -11,7 +11,7 @@ import (
 // because no kubelet may be newer than an API server. Of these the tie-breaker comes first,
 // which has no applications; the leader of etcd comes last, so that it changes once.
 func order(nodes []types.Node) []types.Node {
-	rank := func(n types.Node) int {
+	rank := func(n *types.Node) int {
 		switch {
 		case !n.IsServer():
 			return 4
@@ -24,10 +24,17 @@ func order(nodes []types.Node) []types.Node {
 		}
 		return 0
 	}
-	ordered := slices.Clone(nodes)
-	slices.SortFunc(ordered, func(a, b types.Node) int {
+	sorted := make([]*types.Node, len(nodes)) // Nodes are large to move
+	for i := range nodes {
+		sorted[i] = &nodes[i]
+	}
+	slices.SortFunc(sorted, func(a, b *types.Node) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 	})
+	ordered := make([]types.Node, len(nodes))
+	for i, n := range sorted {
+		ordered[i] = *n
+	}
 	return ordered
 }
 
