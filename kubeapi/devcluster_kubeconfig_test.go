@@ -222,13 +222,22 @@ func expiryOf(t *testing.T, token string) time.Time {
 	return time.Unix(claims.Exp, 0)
 }
 
+// recorded are the operations that were begun.
+type recorded []types.Operation
+
+func (r *recorded) Begin(o types.Operation) func(types.OperationOutcome, error) {
+	*r = append(*r, o)
+	return func(types.OperationOutcome, error) {}
+}
+
 // agents issues kubeconfigs for agents as an administrator, and uses them.
 func agents(t *testing.T, c *devcluster.Cluster) {
+	var record recorded
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
 	if err := os.WriteFile(path, c.NodeKubeconfig(7), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	admin, done, err := kubeapi.Dial(t.Context(), logrus.New(), path, types.NoOperations{})
+	admin, done, err := kubeapi.Dial(t.Context(), logrus.New(), path, &record)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,6 +252,9 @@ func agents(t *testing.T, c *devcluster.Cluster) {
 		text, err := admin.IssueAgentKubeconfig(t.Context(), row.node, 2*time.Hour)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if last := record[len(record)-1]; last.Op != "issue kubeconfig" || last.Target != "kubeconfig/system:zedkube:"+row.node.Name {
+			t.Errorf("%s: its record is %+v", what, last)
 		}
 		cfg, err := clientcmd.RESTConfigFromKubeConfig(text)
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 
 // servers asks a real API server and a real etcd what a change of k3s has to know.
 func servers(t *testing.T, c *devcluster.Cluster) {
-	a := newAgent(t, c, 3)
+	a := newAgent(t, c, 7) // which no story cuts off
 	if err := a.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -40,7 +40,7 @@ func servers(t *testing.T, c *devcluster.Cluster) {
 		t.Errorf("removed are %v, %q", removed, why)
 	}
 
-	h, err := k3setcd.Look(t.Context(), c.EtcdURL(3))
+	h, err := k3setcd.Look(t.Context(), c.EtcdURL(7))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func servers(t *testing.T, c *devcluster.Cluster) {
 		t.Errorf("etcd says %+v: %q", h, h.Why())
 	}
 	s := k3setcd.Snapshots{Server: t.TempDir()}
-	whole := snapshotOf(t, c.EtcdURL(3))
+	whole := snapshotOf(t, c.EtcdURL(7))
 	for name, row := range map[string]struct {
 		data []byte
 		ok   bool

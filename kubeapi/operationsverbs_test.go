@@ -114,11 +114,12 @@ func writings() map[string]writing {
 		"RevokeKubeconfig": {func(ctx context.Context, c *Client) error {
 			return c.RevokeKubeconfig(ctx, types.IssuedKubeconfig{Name: "zedkube-kubeconfig-a", UID: "u1"})
 		}, "revoke kubeconfig kubeconfig/zedkube-kubeconfig-a"},
-		"IssueKubeconfig": {nil, ""}, // its name is random: the story kubeconfig
-		"Event":           {func(ctx context.Context, c *Client) error { return c.Event(ctx, types.Event{Node: "n1", Reason: "R"}) }, ""},
-		"KeepCordon":      {nil, ""}, // needs the API server's own record of a cordon: TestKeepCordonIsOnRecord
-		"Elect":           {nil, ""}, // writes a Lease
-		"Repair":          {nil, ""}, // writes a Lease
+		"IssueKubeconfig":      {nil, ""}, // its name is random: the story kubeconfig
+		"IssueAgentKubeconfig": {nil, ""}, // somebody has to sign: TestAgainstARealAPIServer
+		"Event":                {func(ctx context.Context, c *Client) error { return c.Event(ctx, types.Event{Node: "n1", Reason: "R"}) }, ""},
+		"KeepCordon":           {nil, ""}, // needs the API server's own record of a cordon: TestKeepCordonIsOnRecord
+		"Elect":                {nil, ""}, // writes a Lease
+		"Repair":               {nil, ""}, // writes a Lease
 	}
 }
 
