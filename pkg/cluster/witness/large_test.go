@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -156,7 +157,7 @@ func TestWhileANodeTakesAnotherOnesAnswerOverTheDeviceIsNotGone(t *testing.T) {
 				}
 			}
 			s.sleep(500 * time.Millisecond)
-			nodes := s.nodes.All()
+			nodes := maps.Clone(s.nodes.All())
 			n1 := nodes["n1"]
 			n1.Witness = s.told()
 			nodes["n1"] = n1
