@@ -122,13 +122,16 @@ func cpuSeconds(pid int) float64 {
 }
 
 // residentMB is the resident memory of a process.
-func residentMB(pid int) float64 {
+func residentMB(pid int) float64 { return memoryMB(pid, "VmRSS:") }
+
+// memoryMB is what the kernel says of the memory of a process in one line.
+func memoryMB(pid int, line string) float64 {
 	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(content)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+	for text := range strings.Lines(string(content)) {
+		if rest, ok := strings.CutPrefix(text, line); ok {
 			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			return kb / 1024
 		}

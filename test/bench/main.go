@@ -26,7 +26,7 @@ func main() {
 	program := flag.String("program", "bin/zedkube", "the zedkube program")
 	out := flag.String("out", "docs/performance.md", "where the figures go")
 	rounds := flag.Int("rounds", 3, "how often each drain is measured")
-	only := flag.String("only", "", "pubsub (without a cluster), config, token, idle, change, conditions, apps, steady, restarts, failover, volumes, status, drains, writing, markers or logs: measure that alone and print it; scale or lost: and put it into the document")
+	only := flag.String("only", "", "pubsub (without a cluster), config, token, idle, change, conditions, apps, steady, restarts, failover, volumes, status, drains, writing, markers or logs: measure that alone and print it; scale, lost or started: and put it into the document")
 	idling := flag.Duration("idle", time.Minute, "how long the idle agents are watched")
 	role := flag.String("role", "", "what this process plays for another bench")
 	release := flag.String("release", cmp.Or(os.Getenv("VERSION"), "devel"), "what the figures are of, in their history")
@@ -46,6 +46,8 @@ func main() {
 		err = b.logs(ctx, *program)
 	case *only == "lost":
 		err = b.lost(ctx, *program, *out)
+	case *only == "started":
+		err = b.started(ctx, *program, *out)
 	case *only == "scale":
 		err = b.scale(ctx, *program, *out)
 	case *only != "":
