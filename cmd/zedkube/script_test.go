@@ -68,6 +68,19 @@ func TestStories(t *testing.T) {
 // tell plays stories until there is none left. They share the control plane, so
 // they run one after the other, and each ends by giving it back as it was.
 func tell(t *testing.T, next <-chan string) {
+	cluster := controlPlane(t)
+	for story := range next {
+		testscript.RunT(inTurn{t}, told(cluster, story, nil))
+	}
+	// The agents have no other permissions than deploy/rbac.yaml grants.
+	if _, refused, err := cluster.Permissions(t.Context()); err != nil || len(refused) > 0 {
+		t.Errorf("agents were refused %q, %v", refused, err)
+	}
+}
+
+// controlPlane runs until the test ends.
+func controlPlane(t *testing.T) *devcluster.Cluster {
+	t.Helper()
 	cluster, err := devcluster.Start(t.Context(), devcluster.Options{Log: os.Stderr, Audit: true})
 	if err != nil {
 		t.Fatal(err)
@@ -77,13 +90,7 @@ func tell(t *testing.T, next <-chan string) {
 			t.Error(err)
 		}
 	})
-	for story := range next {
-		testscript.RunT(inTurn{t}, told(cluster, story, nil))
-	}
-	// The agents have no other permissions than deploy/rbac.yaml grants.
-	if _, refused, err := cluster.Permissions(t.Context()); err != nil || len(refused) > 0 {
-		t.Errorf("agents were refused %q, %v", refused, err)
-	}
+	return cluster
 }
 
 // told is how a story is told on a cluster, in verbs of its own. What during

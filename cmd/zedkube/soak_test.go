@@ -18,7 +18,6 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/base/failpoint"
 	"github.com/zedkube/zedkube/test/agent"
-	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/seeds"
 )
 
@@ -73,15 +72,7 @@ func nameOf(file string) string { return strings.TrimSuffix(filepath.Base(file),
 
 // tellKilled is tell while agents are killed.
 func tellKilled(t *testing.T, next <-chan string, seed uint64, points []string) {
-	cluster, err := devcluster.Start(t.Context(), devcluster.Options{Log: os.Stderr, Audit: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := controlPlane(t)
 	for file := range next {
 		name := nameOf(file)
 		kept := slices.DeleteFunc(slices.Clone(points), func(point string) bool {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -12,14 +13,17 @@ import (
 // (docs/contributing.md, "Kill points"). Whoever wants that makes it, or calls KillAtSome.
 func (d *Device) Failpoints() string { return filepath.Join(d.Root, "failpoints") }
 
-// KillAtSome has the agent kill itself at about half of the points, once at each, when it comes there for the
-// first or the second time. What it was told before no longer holds.
+// KillAtSome is KillAt for about half of the points.
 func (d *Device) KillAtSome(points []string, rng *rand.Rand) error {
+	return d.KillAt(slices.DeleteFunc(slices.Clone(points), func(string) bool { return rng.IntN(2) == 0 }), rng)
+}
+
+// KillAt has the agent kill itself at each of the points once, when it comes there for the
+// first or the second time. What it was told before no longer holds.
+func (d *Device) KillAt(points []string, rng *rand.Rand) error {
 	var orders strings.Builder
 	for _, point := range points {
-		if rng.IntN(2) == 0 {
-			fmt.Fprintf(&orders, "%d %s\n", 1+rng.IntN(3)/2, point)
-		}
+		fmt.Fprintf(&orders, "%d %s\n", 1+rng.IntN(3)/2, point)
 	}
 	if err := os.MkdirAll(d.Failpoints(), 0o700); err != nil {
 		return err

@@ -6,10 +6,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -80,7 +78,7 @@ func (k *killing) killAgain(ctx context.Context) error {
 	for ctx.Err() == nil && (k.goesOn() || k.dead()) {
 		wait(ctx, soon(k.rng, time.Second))
 		points := k.choose()
-		if err := k.order(points); err != nil {
+		if err := k.kill(points); err != nil {
 			return err
 		}
 		for k.dies(ctx) {
@@ -91,11 +89,11 @@ func (k *killing) killAgain(ctx context.Context) error {
 		for _, point := range points {
 			k.missed[point]++
 		}
-		if err := k.order(nil); err != nil {
+		if err := k.kill(nil); err != nil {
 			return err
 		}
 	}
-	return k.order(nil)
+	return k.kill(nil)
 }
 
 // dead reports whether the agent has killed itself and does not run again.
@@ -125,7 +123,7 @@ func (k *killing) startAgain(ctx context.Context) error {
 	if k.rng.IntN(2) == 0 {
 		now, later = later, nil
 	}
-	if err := k.order(now); err != nil {
+	if err := k.kill(now); err != nil {
 		return err
 	}
 	for end := time.Now().Add(patience); len(k.m.Ended()) <= k.ended; wait(ctx, 10*time.Millisecond) {
@@ -142,22 +140,11 @@ func (k *killing) startAgain(ctx context.Context) error {
 		return err
 	}
 	wait(ctx, soon(k.rng, 2*time.Second))
-	return k.order(later)
+	return k.kill(later)
 }
 
-// order has the agent kill itself at one of the points, whichever it comes to.
-func (k *killing) order(points []string) error {
-	var orders strings.Builder
-	for _, point := range points {
-		fmt.Fprintf(&orders, "%d %s\n", 1+k.rng.IntN(3)/2, point)
-	}
-	file := filepath.Join(k.m.Failpoints(), "kill")
-	part := file + ".part" // the agent reads it at any moment
-	if err := os.WriteFile(part, []byte(orders.String()), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(part, file)
-}
+// kill has the agent kill itself at the points; nil is nowhere.
+func (k *killing) kill(points []string) error { return k.m.KillAt(points, k.rng) }
 
 // several is how many points an agent may kill itself at, at a time.
 const several = 10

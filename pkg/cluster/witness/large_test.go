@@ -10,15 +10,15 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// crowd is so large that not all of its nodes are witnesses.
-const crowd = 30
+// manyNodes are so many that not all of them are witnesses.
+const manyNodes = 30
 
-// inACrowd plays n1 among so many, which is a witness or not; n3 is lost, and
+// inALargeCluster plays n1 among so many, which is a witness or not; n3 is lost, and
 // answers n1 or not. first is a witness other than n1.
-func inACrowd(t *testing.T, witness, answers bool, tell func(s *stage, first int)) {
+func inALargeCluster(t *testing.T, witness, answers bool, tell func(s *stage, first int)) {
 	play(t, func(s *stage) {
 		nodes := map[string]types.Node{}
-		for i := 1; i <= crowd; i++ {
+		for i := 1; i <= manyNodes; i++ {
 			s.change(i, func(n *types.Node) { n.Agent = &types.AgentStamp{Witnesses: types.WitnessMost} })
 			s.answers(node(i).InternalIP, nil)
 			if i != 3 {
@@ -28,7 +28,7 @@ func inACrowd(t *testing.T, witness, answers bool, tell func(s *stage, first int
 		names, _ := types.WitnessNodes(nodes)
 		if slices.Contains(names, "n1") != witness {
 			// Servers are the first witnesses.
-			for i := 1; i <= crowd; i++ {
+			for i := 1; i <= manyNodes; i++ {
 				s.change(i, func(n *types.Node) { n.ControlPlane = (i == 1) == witness })
 			}
 		}
@@ -45,7 +45,7 @@ func inACrowd(t *testing.T, witness, answers bool, tell func(s *stage, first int
 }
 
 func TestAWitnessOfALargeClusterPublishesAsInASmallOne(t *testing.T) {
-	inACrowd(t, true, false, func(s *stage, _ int) {
+	inALargeCluster(t, true, false, func(s *stage, _ int) {
 		s.sleep(13 * time.Second)
 		if got := s.sees(3); got.Silent != 3 {
 			t.Errorf("%+v", got)
@@ -54,7 +54,7 @@ func TestAWitnessOfALargeClusterPublishesAsInASmallOne(t *testing.T) {
 }
 
 func TestAWitnessOfALargeClusterPublishesLessOftenAfterAMinute(t *testing.T) {
-	inACrowd(t, true, false, func(s *stage, _ int) {
+	inALargeCluster(t, true, false, func(s *stage, _ int) {
 		s.sleep(time.Minute + lookTimeout)
 		s.written()
 		s.sleep(10 * slowly)
@@ -75,7 +75,7 @@ func TestAWitnessOfALargeClusterPublishesLessOftenAfterAMinute(t *testing.T) {
 }
 
 func TestANodeThatIsNoWitnessPublishesNoSilence(t *testing.T) {
-	inACrowd(t, false, false, func(s *stage, _ int) {
+	inALargeCluster(t, false, false, func(s *stage, _ int) {
 		s.sleep(time.Hour)
 		if n := s.written(); n != 0 {
 			t.Errorf("%d writes", n)
@@ -95,7 +95,7 @@ func TestANodeThatIsNoWitnessPublishesNoSilence(t *testing.T) {
 }
 
 func TestANodeThatIsNoWitnessPublishesAnAnswerThatNobodyElseHas(t *testing.T) {
-	inACrowd(t, false, true, func(s *stage, first int) {
+	inALargeCluster(t, false, true, func(s *stage, first int) {
 		s.sleep(8 * time.Second) // before three looks of the witnesses can have ended
 		if got := s.sees(3); got.Alive == "" {
 			t.Errorf("%+v", got)
@@ -116,7 +116,7 @@ func TestANodeThatIsNoWitnessPublishesAnAnswerThatNobodyElseHas(t *testing.T) {
 }
 
 func TestANodeThatIsNoWitnessPublishesNoAnswerThatAWitnessHas(t *testing.T) {
-	inACrowd(t, false, true, func(s *stage, first int) {
+	inALargeCluster(t, false, true, func(s *stage, first int) {
 		for round := int64(1); round < 100; round++ {
 			s.change(first, func(n *types.Node) {
 				n.Witness = &types.Witness{Round: round, Sightings: []types.Sighting{{Node: "n3", UID: "uid-n3", Alive: "a:1"}}}
@@ -137,7 +137,7 @@ func TestANodeThatIsNoWitnessPublishesNoAnswerThatAWitnessHas(t *testing.T) {
 // witness, which hangs then, and n1, which is none. The other witnesses say that it
 // is silent all the time.
 func TestWhileANodeTakesAnotherOnesAnswerOverTheDeviceIsNotGone(t *testing.T) {
-	inACrowd(t, false, true, func(s *stage, first int) {
+	inALargeCluster(t, false, true, func(s *stage, first int) {
 		witnesses, _ := types.WitnessNodes(s.nodes.All())
 		var heard types.Witnesses
 		began := time.Now()
@@ -173,14 +173,14 @@ func TestWhileANodeTakesAnotherOnesAnswerOverTheDeviceIsNotGone(t *testing.T) {
 }
 
 func TestBesideAnAgentOfAFormerReleaseEveryNodePublishes(t *testing.T) {
-	inACrowd(t, false, false, func(s *stage, _ int) {
+	inALargeCluster(t, false, false, func(s *stage, _ int) {
 		s.sleep(time.Minute)
-		s.change(crowd, func(n *types.Node) { n.Agent = &types.AgentStamp{Version: "1"} })
+		s.change(manyNodes, func(n *types.Node) { n.Agent = &types.AgentStamp{Version: "1"} })
 		s.sleep(slowly + 3*time.Second)
 		if got := s.sees(3); got.Silent < types.WitnessSilent {
 			t.Errorf("%+v", got)
 		}
-		s.change(crowd, func(n *types.Node) { n.StampStale = true })
+		s.change(manyNodes, func(n *types.Node) { n.StampStale = true })
 		s.sleep(slowly + 3*time.Second)
 		if w := s.told(); w != nil {
 			t.Errorf("it still publishes: %+v", w)

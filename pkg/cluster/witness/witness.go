@@ -198,8 +198,13 @@ func others(nodes map[string]types.Node, own types.Node, missing []types.Node) [
 	if !lost {
 		return nil
 	}
-	all := append(types.NodesByName(nodes), missing...)
-	return slices.DeleteFunc(all, func(n types.Node) bool { return n.Name == own.Name })
+	all := make([]types.Node, 0, len(nodes)+len(missing))
+	for name, n := range nodes {
+		if name != own.Name {
+			all = append(all, n)
+		}
+	}
+	return append(all, missing...)
 }
 
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
