@@ -31,7 +31,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 RELEASE := -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)'
 # Everything compiles as that does, but for the race detector: what one step has compiled is there for the next.
 ALIKE   := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
-PROGRAM := cmd kubeapi pkg pubsub types
+PROGRAM := cmd docs kubeapi pkg pubsub types
 
 # What an image says of itself, in its annotations; its labels are in the Dockerfile.
 ABOUT   := version=$(VERSION) revision=$(REVISION) licenses=Apache-2.0 source=https://github.com/zedkube/zedkube

@@ -120,7 +120,7 @@ type Finding struct {
 	Evidence string    `json:"What"`           // a sentence
 	Since    time.Time `json:",omitzero"`      // zero for unknown
 	Remedy   string    // what somebody may do, a sentence or a command; "" for nothing
-	Anchor   string    // the heading in docs/operations.md; "" for none
+	Anchor   string    // the heading that explains it, in docs/operations.md, runbook.md or files.md; "" for none
 }
 
 // Of is the finding about a subject, "" for this node, since a time, zero for

@@ -35,7 +35,7 @@ func New(version string, agent func(context.Context, device.Options) error, more
 		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, statuscmd.NewCertsCommand, clustercmd.NewClusterCommand, nodescmd.NewNodesCommand, appscmd.NewAppsCommand, appscmd.NewVMIDetachCommand, appscmd.NewWorkloadsCommand, appscmd.NewLogsCommand,
 		draincmd.NewDrainCommand, membercmd.NewMembersCommand, membercmd.NewLeaveCommand, membercmd.NewK3sCommand, kubeconfigcmd.NewKubeconfigCommand, joincmd.NewJoinCommand, joincmd.NewWaitJoinCommand,
 		topcmd.NewTopCommand, topicscmd.NewTopicsCommand, auditcmd.NewAuditCommand,
-		joincmd.NewProbeCommand, supportcmd.NewUpdateStatusCommand, supportcmd.NewExportCommand, supportcmd.NewPageCommand,
+		joincmd.NewProbeCommand, supportcmd.NewUpdateStatusCommand, supportcmd.NewExportCommand, supportcmd.NewPageCommand, supportcmd.NewExplainCommand,
 	)
 	root.RunE = run
 	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: terminal.Words(0), RunE: run}

@@ -12,13 +12,16 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// TestTheManualIsComplete holds docs/operations.md against the program.
+// TestTheManualIsComplete holds the documents for operators against the program.
 func TestTheManualIsComplete(t *testing.T) {
-	content, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
+	manual := ""
+	for _, name := range []string{"operations.md", "runbook.md", "commands.md"} {
+		content, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		manual += string(content)
 	}
-	manual := string(content)
 	want := map[string]string{}
 	for _, phase := range []types.DrainPhase{types.PhaseIdle, types.PhaseGates, types.PhaseEmptying, types.PhaseComplete, types.PhaseNoCordon, types.PhaseNotEmpty} {
 		want["phase "+string(phase)] = "| " + string(phase) + " |"
@@ -55,7 +58,7 @@ func TestTheManualIsComplete(t *testing.T) {
 	}
 	for what, text := range want {
 		if !strings.Contains(manual, text) {
-			t.Errorf("docs/operations.md lacks %s: %q", what, text)
+			t.Errorf("the documents lack %s: %q", what, text)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestEveryAlertIsTriedAndHasItsRunbook(t *testing.T) {
 			waits[at.Alertname] = waits[at.Alertname] || len(at.ExpAlerts) == 0
 		}
 	}
-	book := anchors(t, "../../docs/operations.md")
+	book := anchors(t, "../../docs/alerts.md")
 	all := read(t, rulesFile).Groups[0].Rules
 	if len(all) < 8 {
 		t.Errorf("there are only %d alerts", len(all))
@@ -92,7 +92,7 @@ func TestEveryAlertIsTriedAndHasItsRunbook(t *testing.T) {
 		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 			t.Errorf("%s says nothing", r.Alert)
 		}
-		anchor, ok := strings.CutPrefix(r.Annotations["runbook"], "docs/operations.md#")
+		anchor, ok := strings.CutPrefix(r.Annotations["runbook"], "docs/alerts.md#")
 		if !ok || anchor != strings.ToLower(r.Alert) || !book[anchor] {
 			t.Errorf("%s: the runbook has no entry %q", r.Alert, anchor)
 		}

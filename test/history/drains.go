@@ -9,7 +9,7 @@ import (
 )
 
 // excuses are the reasons for which a drain may be COMPLETE although it could
-// not do its work (docs/operations.md), as NodeDrainProgress gives them.
+// not do its work (docs/operations.md, "The states: NodeDrainStatus"), as NodeDrainProgress gives them.
 var excuses = []string{"has not answered for", "not in the cluster's list", "forced"}
 
 func excused(why string) bool {

@@ -23,6 +23,8 @@ var may = map[string]struct {
 	why     string
 }{
 	"types":                 {nil, "the nouns know nobody"},
+	"docs":                  {nil, "it is documents"},
+	"pkg/operate/manual":    {[]string{"docs"}, "documents in, what they say out"},
 	"pubsub":                {[]string{"pkg/base/safefile", "pkg/base/peer", "pkg/base/failpoint"}, "pubsub knows files and sockets only, and names no topic"},
 	"kubeapi":               {[]string{"types", "pkg/base/*", "kubeapi/*"}, "kubeapi knows Kubernetes only and decides nothing"},
 	"kubeapi/access":        {[]string{"types", "pkg/base/*"}, "what all packages of kubeapi share knows none of them"},
@@ -48,7 +50,7 @@ var may = map[string]struct {
 	"pkg/operate/topicview": {[]string{"types", "pkg/base/redact", "pkg/base/safefile"}, "it reads directories of any agent"},
 	"pkg/operate/health":    {[]string{"types", "pkg/operate/overview", "pkg/base/phrase", "pkg/base/safefile", "pkg/base/boundedhttp", "pkg/base/clusterauth", "pkg/operate/topicview"}, "it judges what files, sockets and an interface on the cluster tell"},
 	"pkg/operate/bundle":    {[]string{"pkg/base/redact", "pkg/operate/topicview"}, "it packs what it is given and shows no secret"},
-	"pkg/operate/page":      {[]string{"types", "pubsub", "pkg/operate/overview", "pkg/operate/audit", "pkg/operate/localserver", "pkg/base/printable", "pkg/base/boundedhttp"}, "it shows what files and tables say, through the local server"},
+	"pkg/operate/page":      {[]string{"types", "pubsub", "pkg/operate/overview", "pkg/operate/audit", "pkg/operate/localserver", "pkg/operate/manual", "pkg/base/printable", "pkg/base/boundedhttp"}, "it shows what files and tables say, through the local server"},
 	"pkg/cli":               {[]string{"pkg/base/*", "pkg/cluster/*", "pkg/workload/*", "pkg/cli/*"}, "it puts the commands together"},
 	"pkg/cli/*":             {append([]string{"pkg/cli/terminal", "pkg/cli/device", "pkg/cli/plan"}, beneathCommands...), "commands stand on terminal, device and plan, and do not know each other"},
 	"pkg/cli/statuscmd":     {append([]string{"pkg/cli/terminal", "pkg/cli/device", "pkg/cli/nodescmd", "pkg/cli/appscmd", "pkg/cli/draincmd"}, beneathCommands...), "status shows nodes, applications and the drain as their own commands do"},

@@ -205,7 +205,7 @@ func putBlocker(s *terminal.Screen, b types.DrainBlocker, now time.Time) {
 	look, outlook := outlookText(b.Outlook)
 	cause := ""
 	if b.Cause != "" {
-		cause = terminal.Clean(b.Cause) + ", " // the word that docs/operations.md has it under
+		cause = terminal.Clean(b.Cause) + ", " // the word that docs/runbook.md has it under
 	}
 	s.Put(2, look, terminal.Clean(b.Pod)+": "+cause+outlook+sinceText(b.Since, now))
 	s.Put(6, terminal.Plain, cmp.Or(terminal.Clean(b.Why), terminal.Clean(b.Cause), "no reason was reported"))

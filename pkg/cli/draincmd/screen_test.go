@@ -123,16 +123,16 @@ func TestTimesAreShownWithTheirAge(t *testing.T) {
 	}
 }
 
-// TestTheManualShowsTheScreens holds docs/operations.md against the program.
+// TestTheManualShowsTheScreens holds docs/commands.md against the program.
 func TestTheManualShowsTheScreens(t *testing.T) {
-	manual, err := os.ReadFile("../../../docs/operations.md")
+	manual, err := os.ReadFile("../../../docs/commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"emptying", "plan"} {
 		want := strings.ReplaceAll("\n    "+strings.Join(screens()[name], "\n    ")+"\n", "    \n", "\n")
 		if !strings.Contains(string(manual), want) {
-			t.Errorf("docs/operations.md lacks the screen %s: %q", name, want)
+			t.Errorf("docs/commands.md lacks the screen %s: %q", name, want)
 		}
 	}
 }

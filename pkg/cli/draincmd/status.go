@@ -51,7 +51,7 @@ const exitCodes = `Exit codes:
 // NewDrainCommand is the parent of what an operator may say about drains.
 func NewDrainCommand(o *device.Options) *cobra.Command {
 	return terminal.Group("drain", "Drain this node, show its progress and what blocks it",
-		"Drain this node, show its progress and what blocks it.\ndocs/operations.md explains every state and every remedy.\n\n"+exitCodes,
+		"Drain this node, show its progress and what blocks it.\ndocs/operations.md explains every state, docs/runbook.md every remedy.\n\n"+exitCodes,
 		newDrainStatusCommand(o), newDrainPlanCommand(o), newDrainRequestCommand(o), newDrainCancelCommand(o),
 		newKeepCordonCommand(o), newUnlockCommand(o))
 }

@@ -110,7 +110,7 @@ func newK3sSnapshotCommand(o *device.Options) *cobra.Command {
 		Short: "Take a snapshot of the datastore of this server",
 		Long: "Have k3s take a snapshot of etcd on this server, and read it back. k3s keeps the last three of these beside its own ones.\n" +
 			"On a single node with SQLite the datastore is copied instead, while k3s runs; one copy is kept.\n" +
-			"It has all objects of the cluster, Secrets too, and stays on this device. See docs/operations.md, \"zedkube k3s snapshot\".\n\n" + k3sExitCodes,
+			"It has all objects of the cluster, Secrets too, and stays on this device. See docs/commands.md, \"zedkube k3s snapshot\".\n\n" + k3sExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			p := o.Paths()

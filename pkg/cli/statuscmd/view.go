@@ -84,7 +84,7 @@ func putProblem(s *terminal.Screen, p types.Finding, now time.Time) {
 	if p.Remedy != "" {
 		s.Put(8, terminal.Bold, "-> "+terminal.Clean(p.Remedy))
 	}
-	s.Put(8, terminal.Plain, p.Rule+"; docs/operations.md, \""+p.Anchor+"\"")
+	s.Put(8, terminal.Plain, "more: zedkube explain "+p.Rule)
 }
 
 type summary struct {

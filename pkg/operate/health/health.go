@@ -15,7 +15,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// Headings of docs/operations.md.
+// Headings of docs/operations.md, docs/runbook.md and docs/files.md.
 const (
 	anchorAgent       = "When the agent is not running"
 	anchorAPI         = "When the API server is unreachable"

@@ -163,7 +163,7 @@ type Peer struct {
 // Answer is what became of the question that a joining node asks.
 type Answer struct {
 	May    bool
-	Reason string // a word: docs/operations.md, "zedkube wait-join"
+	Reason string // a word: docs/commands.md, "zedkube wait-join"
 	Why    string // a sentence
 }
 
@@ -318,7 +318,7 @@ func (f Facts) cluster(all *findings, p Peer) {
 	case p.Status.Reason == "NotYet":
 		all.add("cluster", Warn, "wait: zedkube wait-join", "It must wait: %s.", p.Status.Why)
 	default:
-		all.add("cluster", Blocks, "see docs/operations.md, zedkube wait-join, under "+p.Status.Reason, "It must wait: %s.", p.Status.Why)
+		all.add("cluster", Blocks, "see docs/commands.md, zedkube wait-join, under "+p.Status.Reason, "It must wait: %s.", p.Status.Why)
 	}
 }
 

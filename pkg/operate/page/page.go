@@ -33,6 +33,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/manual"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -76,6 +77,7 @@ func (p *Page) Routes() map[string]localserver.Route {
 	for path, f := range files() {
 		routes[path] = localserver.Route{Handler: f, Access: localserver.WithPage}
 	}
+	routes["/manual"] = localserver.Route{Handler: http.HandlerFunc(serveManual), Access: localserver.WithPage}
 	const often = "measuring more often for 15 s"
 	for path, r := range map[string]localserver.Route{
 		"/api/overview":        {Handler: http.HandlerFunc(p.serveOverview), Effect: often},
@@ -177,26 +179,46 @@ func files() map[string]http.Handler {
 	return handlers
 }
 
-// file serves an embedded file, which the browser keeps for as long as it is
-// the same.
+// file serves an embedded file.
 func file(name, kind string) http.Handler {
 	content, err := static.ReadFile("static/" + name)
-	sum := sha256.Sum256(content)
-	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+	tag := tagOf(content)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err != nil || r.URL.Path != "/"+strings.TrimPrefix(name, "index.html") {
 			http.NotFound(w, r) // "/" is a subtree to a ServeMux
 			return
 		}
-		head := w.Header()
-		head.Set("Content-Type", kind)
-		head.Set("Content-Security-Policy", policy)
-		head.Set("X-Content-Type-Options", "nosniff")
-		head.Set("Referrer-Policy", "no-referrer")
-		head.Set("Cache-Control", "no-cache")
-		head.Set("ETag", tag)
-		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+		serveContent(w, r, kind, tag, content)
 	})
+}
+
+// serveManual answers with the documents for operators. They are read each time: few ask, and kept
+// they would take more memory than all else of the page.
+func serveManual(w http.ResponseWriter, r *http.Request) {
+	book, err := manual.Read()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	content := book.HTML()
+	serveContent(w, r, kinds[".html"], tagOf(content), content)
+}
+
+func tagOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return `"` + hex.EncodeToString(sum[:8]) + `"`
+}
+
+// serveContent answers with what the browser keeps for as long as it is the same.
+func serveContent(w http.ResponseWriter, r *http.Request, kind, tag string, content []byte) {
+	head := w.Header()
+	head.Set("Content-Type", kind)
+	head.Set("Content-Security-Policy", policy)
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Cache-Control", "no-cache")
+	head.Set("ETag", tag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
 // ErrQuery is in the chain of an error that is about what was asked.

@@ -17,7 +17,7 @@ function problems(o) {
   return [h("ul", { class: "plain" }, all.map((x) => h("li", { class: x.Severity === "bad" ? "problem is-bad" : "problem" },
     p("", look(x.Severity === "bad" ? "bad" : "warn", x.Severity === "bad" ? "Broken" : "Warning"), x.About && [" ", h("strong", {}, x.About)], ": ", x.What),
     p("", x.Remedy && [h("strong", {}, "What to do: "), x.Remedy]),
-    p("dim", when(x.Since) ? ["Began ", age(x.Since), ". "] : "", x.Anchor && ["More in operations.md, ", x.Anchor, "."]))))];
+    p("dim", when(x.Since) ? ["Began ", age(x.Since), ". "] : "", x.Name && ["More: ", h("a", { href: "/manual#" + String(x.Name).toLowerCase() }, x.Name), "."]))))];
 }
 
 const phases = {
