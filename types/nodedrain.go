@@ -152,7 +152,7 @@ type NodeDrainProgress struct {
 	Warnings []string `json:",omitempty"` // what is to be known and holds nothing up, bounded: nodes that someone else has cordoned
 	Left     bool     // this node has left the cluster and its Node is deleted
 
-	Journal NodeDrainJournal // the same as on disk, for when that is full
+	Journal NodeDrainJournal `json:",omitzero"` // the same as on disk, for when that is full
 }
 
 // DrainPods counts the pods that the drain has to remove.

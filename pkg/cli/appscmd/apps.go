@@ -20,8 +20,10 @@ import (
 // NewAppsCommand shows the applications, or all that is known of one.
 func NewAppsCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	return out.WatchFlag(out.Flag(&cobra.Command{
-		Use:   "apps [APP] [--watch]",
+	var node string
+	var problem bool
+	c := out.WatchFlag(terminal.List[overview.App](&out, &cobra.Command{
+		Use:   "apps [APP] [--node NODE] [--problem] [--watch]",
 		Short: "Show the applications: where and since when each runs, its repairs, console and ports",
 		Long: "Show the applications of this device, or everything known about APP: its UUID or a prefix of it, its name, or its\n" +
 			"name in Kubernetes. It reads files only. Restarts and pods are known on the node that reports for the cluster.\n\n" + terminal.ShowExitCodes,
@@ -30,17 +32,37 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 			if err := device.CheckDevice(o.Paths()); err != nil {
 				return err
 			}
+			wanted := func(o overview.Overview) overview.Overview {
+				o.Apps.List = terminal.Selected(&out, slices.DeleteFunc(slices.Clone(o.Apps.List), func(a overview.App) bool {
+					return node != "" && a.Node != terminal.Named("node", node) || problem && !hasProblem(a)
+				}))
+				return o
+			}
 			if len(args) > 0 { // a name that means nothing is said once, and ends it
 				if _, err := chosenApp(overview.Read(o.Root, time.Now()), args[0]); err != nil {
 					return err
 				}
 			}
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(context.Context) terminal.View {
-				return viewApps(overview.Read(o.Root, time.Now()), args)
+				seen := overview.Read(o.Root, time.Now())
+				if len(args) == 0 {
+					seen = wanted(seen)
+				}
+				return viewApps(seen, args)
 			})
 		},
 		ValidArgsFunction: terminal.CompleteArgs(appWords(o, false)),
-	}))
+	}, "app", AppsTable(overview.Overview{}, true)))
+	c.Flags().StringVar(&node, "node", "", "only the applications that run on this node")
+	c.Flags().BoolVar(&problem, "problem", false, "only those that do not run though they should, or are being repaired")
+	terminal.CompletedFrom(c, "node", device.NodeNames(o))
+	return c
+}
+
+// hasProblem reports an application that is not as it should be.
+func hasProblem(a overview.App) bool {
+	state := AppState(a)
+	return state != "Running" && state != "Off" || a.Repair != nil && a.Repair.Phase != types.RepairWell
 }
 
 // appWords gives the names of the applications to the shell, each with its UUID, or the reverse.
@@ -58,6 +80,7 @@ func appWords(o *device.Options, uuids bool) func(context.Context) []string {
 }
 
 func chosenApp(o overview.Overview, name string) (overview.App, error) {
+	name = terminal.Named("app", name)
 	return choose(o.Apps.List, name, strings.EqualFold, func(a overview.App) (id, display, kube string) { return a.UUID, a.Name, a.KubeName })
 }
 
@@ -92,7 +115,8 @@ func choose[T any](apps []T, name string, same func(a, b string) bool, names fun
 
 type appsView struct {
 	ReadAt time.Time
-	Apps   overview.Apps
+	Items  []overview.App
+	Apps   overview.Apps // what Items was before
 }
 
 func viewApps(o overview.Overview, only []string) terminal.View {
@@ -106,7 +130,7 @@ func viewApps(o overview.Overview, only []string) terminal.View {
 	}
 	steady := overview.Steady(o)
 	s := terminal.View{
-		Data: appsView{o.ReadAt, o.Apps}, Steady: steady.Apps,
+		Data: appsView{o.ReadAt, o.Apps.List, o.Apps}, Steady: steady.Apps,
 		Draw: func(s *terminal.Screen) { putApps(s, o, whole) },
 	}
 	for _, a := range o.Apps.List {
@@ -114,6 +138,7 @@ func viewApps(o overview.Overview, only []string) terminal.View {
 		if a.Repair != nil && a.Repair.Phase != types.RepairWell {
 			text += "; " + terminal.Clean(string(a.Repair.Phase)+" "+string(a.Repair.Act)) + ": " + terminal.Clean(a.Repair.Reason)
 		}
+		s.Names = append(s.Names, a.UUID)
 		s.Rows = append(s.Rows, terminal.Row{Key: terminal.Clean(a.Name) + " " + a.UUID, Text: text})
 	}
 	return s
@@ -131,7 +156,7 @@ func putApps(s *terminal.Screen, o overview.Overview, whole bool) {
 	}
 	switch {
 	case len(o.Apps.List) == 0:
-		s.Put(0, terminal.Plain, "this device has no applications")
+		s.Put(0, terminal.Plain, "no applications found")
 	case whole:
 		putApp(s, o.Apps.List[0], o.Report.Info.At, o.ReadAt)
 	default:

@@ -61,8 +61,8 @@ func NewAuditCommand(o *device.Options) *cobra.Command {
 			return a.run(c)
 		},
 	}
-	a.Outputs.Flag(c)
-	a.Outputs.WatchFlag(c)
+	terminal.List[types.Operation](&a.Outputs, c, "operation", auditTable(nil, time.Time{}, false))
+	a.WatchFlag(c)
 	f := c.Flags()
 	f.StringVar(&a.since, "since", "", "only operations newer than a duration or a time: 2h, 7d, 2026-01-31, 15:04 (UTC)")
 	f.StringVar(&a.until, "until", "", "only operations begun before a time, or longer ago than a duration")
@@ -73,7 +73,28 @@ func NewAuditCommand(o *device.Options) *cobra.Command {
 	f.BoolVar(&a.filter.Failed, "failed", false, "only what was refused, failed or was not answered")
 	f.IntVar(&a.limit, "limit", auditLimit, "show at most this many, the newest; 0 for all; with -o all unless it is given")
 	f.BoolVar(&a.times, "time", false, "show times (UTC) instead of ages")
+	for flag, of := range map[string]func(types.Operation) string{
+		"op":        func(o types.Operation) string { return o.Op },
+		"component": func(o types.Operation) string { return o.Component },
+		"by":        func(o types.Operation) string { return o.By },
+	} {
+		terminal.CompletedFrom(c, flag, func(context.Context) []string { return recorded(o.Paths(), of) })
+	}
 	return c
+}
+
+// recorded are the values that there are on this device, each once.
+func recorded(p device.Paths, of func(types.Operation) string) (values []string) {
+	all, _, _ := audit.Read(p.Audit) // what cannot be read is not offered
+	for _, o := range all {
+		for value := range strings.SplitSeq(of(o), ",") {
+			if value = terminal.Clean(value); value != "" && !slices.Contains(values, value) {
+				values = append(values, value)
+			}
+		}
+	}
+	slices.Sort(values)
+	return values
 }
 
 func (a *auditing) run(c *cobra.Command) error {
@@ -114,9 +135,9 @@ func (a *auditing) parse(now time.Time) error {
 }
 
 type auditLook struct {
-	Operations []types.Operation `json:"operations"`
-	Problems   audit.Problems    `json:"problems,omitzero"`
-	Remarks    []string          `json:"remarks,omitempty"` // what is missing in the operations and why, a sentence each
+	Operations []types.Operation
+	Problems   audit.Problems
+	Remarks    []string // what is missing in the operations and why, a sentence each
 
 	now     time.Time
 	earlier int    // of those that were found, not shown
@@ -140,6 +161,7 @@ func (a *auditing) look(now time.Time) auditLook {
 			l.Operations = append(l.Operations, o)
 		}
 	}
+	l.Operations = terminal.Selected(&a.Outputs, l.Operations)
 	if most := a.limit; most > 0 && len(l.Operations) > most && (a.People() || a.limited) {
 		l.earlier = len(l.Operations) - most
 		l.Operations = l.Operations[l.earlier:]
@@ -175,12 +197,12 @@ func auditTable(operations []types.Operation, now time.Time, times bool) termina
 	t := terminal.Table{Columns: []terminal.Column{
 		when,
 		{Title: "OP"},
-		{Title: "TARGET"},
-		{Title: "BY", Keep: 5},
+		{Title: "TARGET", Fair: 16, Middle: "~"},
+		{Title: "BY", Keep: 3},
 		{Title: "COMPONENT", Keep: 2},
 		{Title: "OUTCOME"},
 		{Title: "TOOK", Keep: 1, Right: true},
-		{Title: "WHY/ERROR", Keep: 4},
+		{Title: "WHY/ERROR"},
 	}}
 	for _, o := range operations {
 		t.Rows = append(t.Rows, []terminal.Cell{
@@ -204,7 +226,7 @@ func auditWhen(o types.Operation, now time.Time, times bool) string {
 	case o.At.After(now.Add(time.Second)): // the clock was put back
 		return "in " + terminal.Span(o.At.Sub(now))
 	default:
-		return terminal.Span(now.Sub(o.At))
+		return terminal.ShortAge(o.At, now)
 	}
 }
 
@@ -250,7 +272,11 @@ func auditWhy(o types.Operation) string {
 }
 
 func (a *auditing) view(l auditLook) terminal.View {
-	return terminal.View{Data: l, Err: l.err, Draw: func(s *terminal.Screen) {
+	var names []string
+	for _, o := range l.Operations {
+		names = append(names, o.ID)
+	}
+	return terminal.View{Data: documentOf(l), Names: names, Err: l.err, Draw: func(s *terminal.Screen) {
 		operations := l.Operations
 		if a.Watch { // a screen is cut at its end, and has the remarks too
 			operations = slices.Clone(operations)
@@ -324,7 +350,7 @@ func (a *auditing) watch(screen bool, warnings io.Writer) func(context.Context) 
 			text := strings.TrimSpace(fmt.Sprintf("%s %s %s", o.Outcome, o.Last.Format(time.RFC3339), o.Error))
 			next[o.ID] = text
 			if was, had := printed[o.ID]; !had || was != text {
-				v.Events = append(v.Events, terminal.Event{Text: auditLine(o), Data: o})
+				v.Events = append(v.Events, terminal.Event{Text: auditLine(o), Data: operation(o)})
 			}
 		}
 		printed = next

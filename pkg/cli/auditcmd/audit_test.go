@@ -115,13 +115,13 @@ func TestTheTrailAnswersQuestions(t *testing.T) {
 		"--limit 0 --by UPDATE,k3s --op x": "",
 	} {
 		out, _, err := auditSays(t.Context(), root, append(strings.Fields(args), "-o", "json")...)
-		var got auditLook
+		var got document
 		if err != nil || json.Unmarshal([]byte(out), &got) != nil {
 			t.Errorf("audit %s: %v\n%s", args, err, out)
 			continue
 		}
 		ids := ""
-		for _, o := range got.Operations {
+		for _, o := range got.Items {
 			ids += o.ID
 		}
 		if ids != want || got.Problems.Torn != 1 {
@@ -220,7 +220,7 @@ func TestTheTrailIsFollowed(t *testing.T) {
 	end(types.OperationFailed, errors.New("no such pod"))
 	next("evict pod/b  by OPERATOR (drain)  failed  no such pod")
 	cancel()
-	if err := <-done; err != nil || strings.Count(warnings.String(), "1 lines are invalid") != 1 {
+	if err := <-done; terminal.ExitCode(err) != terminal.ExitUsage || strings.Count(warnings.String(), "1 lines are invalid") != 1 {
 		t.Errorf("it ends with %v and has said %q", err, warnings.String())
 	}
 	_ = in.Close()

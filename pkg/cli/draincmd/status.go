@@ -75,7 +75,13 @@ func watch(read func() drainRecord) func(context.Context) terminal.View {
 
 func view(r drainRecord) terminal.View {
 	text := summary(r)
-	v := terminal.View{Data: r, Steady: text, Rows: []terminal.Row{{Text: text}}, Draw: func(s *terminal.Screen) { putDrain(s, r) }}
+	data := r
+	if r.Progress != nil {
+		progress := *r.Progress
+		progress.Journal = types.NodeDrainJournal{} // what the agent remembers is not for others
+		data.Progress = &progress
+	}
+	v := terminal.View{Data: data, Steady: text, Rows: []terminal.Row{{Text: text}}, Draw: func(s *terminal.Screen) { putDrain(s, r) }}
 	if r.Progress == nil && r.Status == nil {
 		v.Err = errors.New("no drain status could be read")
 	}

@@ -153,12 +153,13 @@ func issueAgent(ctx context.Context, p device.Paths, name string, lasts time.Dur
 // issued is what the list shows.
 type issued struct {
 	ReadAt      time.Time
-	Kubeconfigs []types.IssuedKubeconfig
+	Items       []types.IssuedKubeconfig
+	Kubeconfigs []types.IssuedKubeconfig // what Items was called before
 }
 
 func newListCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	return out.Flag(&cobra.Command{
+	return terminal.List[types.IssuedKubeconfig](&out, &cobra.Command{
 		Use:   "list",
 		Short: "List the kubeconfigs that were issued and have not expired, of all nodes",
 		Long:  "List the kubeconfigs that were issued and have not expired, of all nodes, without their tokens.\n\n" + exitCodes,
@@ -168,10 +169,19 @@ func newListCommand(o *device.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v := issued{time.Now(), list}
-			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: v, Draw: v.draw})
+			list = terminal.Selected(&out, list)
+			v := issued{time.Now(), list, list}
+			view := terminal.View{Data: v, Draw: v.draw}
+			for _, k := range list {
+				view.Names = append(view.Names, k.Name)
+			}
+			return out.Print(terminal.Of(c.OutOrStdout()), view)
 		},
-	})
+	}, "kubeconfig", issuedTable())
+}
+
+func issuedTable() terminal.Table {
+	return terminal.Table{Columns: []terminal.Column{{Title: "NAME"}, {Title: "ROLE"}, {Title: "EXPIRES"}, {Title: "NODE", Keep: 3}, {Title: "REASON", Keep: 2}, {Title: "ASKED BY", Keep: 1}}}
 }
 
 // listed are the issued kubeconfigs, by what expires first.
@@ -189,7 +199,7 @@ func (v issued) draw(s *terminal.Screen) {
 		s.Put(0, terminal.Plain, "No issued kubeconfig is valid.")
 		return
 	}
-	t := terminal.Table{Columns: []terminal.Column{{Title: "NAME"}, {Title: "ROLE"}, {Title: "EXPIRES"}, {Title: "NODE", Keep: 3}, {Title: "REASON", Keep: 2}, {Title: "ASKED BY", Keep: 1}}}
+	t := issuedTable()
 	for _, k := range v.Kubeconfigs {
 		var row []terminal.Cell
 		for _, text := range []string{k.Name, k.Role, terminal.Stamp(k.Expires, v.ReadAt), k.Node, k.Reason, k.From} {
@@ -209,7 +219,7 @@ func newRevokeCommand(o *device.Options) *cobra.Command {
 		Args:  terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube kubeconfig revoke "+args[0])
-			return out.RunAction(c, func(w io.Writer) error { return revoke(ctx, w, o.Paths(), args[0]) })
+			return out.RunAction(c, func(w io.Writer) error { return revoke(ctx, w, o.Paths(), terminal.Named("kubeconfig", args[0])) })
 		},
 	})
 }

@@ -76,7 +76,7 @@ func TestARefusalHasItsExitCodeAndItsReason(t *testing.T) {
 
 func TestTheListShowsWhatIsKeptAndNothingForATerminalToAct(t *testing.T) {
 	at := time.Date(2026, 5, 3, 6, 41, 17, 0, time.UTC)
-	v := issued{at, []types.IssuedKubeconfig{{Name: "zedkube-kubeconfig-x7k2p", Role: "view", Node: "n1", Reason: "new\x1b[2J disk", From: "uid 0", Expires: at.Add(time.Hour)}}}
+	v := issued{ReadAt: at, Kubeconfigs: []types.IssuedKubeconfig{{Name: "zedkube-kubeconfig-x7k2p", Role: "view", Node: "n1", Reason: "new\x1b[2J disk", From: "uid 0", Expires: at.Add(time.Hour)}}}
 	text := strings.Join(terminal.Draw(120, false, v.draw), "\n")
 	for _, want := range []string{"NAME", "ASKED BY", "zedkube-kubeconfig-x7k2p", "view", "n1", "uid 0", "07:41:17"} {
 		if !strings.Contains(text, want) {

@@ -21,7 +21,7 @@ import (
 // NewNodesCommand shows the cluster's nodes.
 func NewNodesCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	return out.WatchFlag(out.Flag(&cobra.Command{
+	return out.WatchFlag(terminal.List[overview.ClusterNode](&out, &cobra.Command{
 		Use:   "nodes [NODE] [--watch]",
 		Short: "Show the cluster's nodes: status and since when, cordoned by whom, which agent",
 		Long: "Show the cluster's nodes: status and since when, cordoned by whom, which agent. It asks the agent on this device, which\n" +
@@ -34,11 +34,21 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 			a := &device.NodesAsked{Paths: o.Paths()}
 			defer a.Close()
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), nodesEvery, func(ctx context.Context) terminal.View {
-				return viewNodes(a.Look(ctx), args)
+				v := a.Look(ctx)
+				if len(args) == 0 {
+					v.Nodes.List = terminal.Selected(&out, v.Nodes.List)
+				}
+				return viewNodes(v, args)
 			})
 		},
 		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
-	}))
+	}, "node", NodesTable(overview.Nodes{}, time.Time{})))
+}
+
+// listed is what programs get: Nodes is what Items was called before.
+type listed struct {
+	Items []overview.ClusterNode
+	device.NodesView
 }
 
 // nodesEvery is how often nodes are asked for while somebody watches.
@@ -46,16 +56,18 @@ const nodesEvery = 2 * time.Second
 
 func viewNodes(v device.NodesView, only []string) terminal.View {
 	if len(only) > 0 {
-		v.Nodes.List = slices.DeleteFunc(slices.Clone(v.Nodes.List), func(n overview.ClusterNode) bool { return n.Name != only[0] })
+		name := terminal.Named("node", only[0])
+		v.Nodes.List = slices.DeleteFunc(slices.Clone(v.Nodes.List), func(n overview.ClusterNode) bool { return n.Name != name })
 	}
 	steady := v
 	steady.ReadAt, steady.Nodes.At = time.Time{}, time.Time{}
 	s := terminal.View{
-		Data: v, Steady: steady,
+		Data: listed{v.Nodes.List, v}, Steady: steady,
 		Draw: func(s *terminal.Screen) { putNodes(s, v, len(only) > 0) },
 	}
 	for _, n := range v.Nodes.List {
 		s.Rows = append(s.Rows, terminal.Row{Key: terminal.Clean(n.Name), Text: NodeState(n)})
+		s.Names = append(s.Names, n.Name)
 	}
 	switch {
 	case len(v.Nodes.List) > 0:

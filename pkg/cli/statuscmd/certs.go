@@ -29,7 +29,7 @@ type certificates struct {
 // NewCertsCommand shows when the certificates of k3s expire.
 func NewCertsCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	c := out.Flag(&cobra.Command{
+	c := terminal.List[types.K3sCertificate](&out, &cobra.Command{
 		Use:   "certs",
 		Short: "Show when the certificates of k3s on this node expire",
 		Long: "Show when the certificates of k3s on this node expire, as the agent found them in files and handshakes. k3s renews those\n" +
@@ -48,10 +48,11 @@ func NewCertsCommand(o *device.Options) *cobra.Command {
 				return fmt.Errorf("read certificates of k3s: %w", err)
 			}
 			l, _, _ := device.ReadRecord[types.KubeLifecycle](o.Paths().TopicFile(device.Self, "KubeLifecycle")) // there is none before its first decision
+			found.Leaves, found.Authorities = terminal.Selected(&out, found.Leaves), terminal.Selected(&out, found.Authorities)
 			v := certificates{time.Now(), at, found, l.Restart}
 			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: v, Draw: v.draw})
 		},
-	})
+	}, "", certificatesTable())
 	c.AddCommand(newCertsResetCommand(o))
 	return c
 }
@@ -110,8 +111,12 @@ func resetCerts(out io.Writer, p device.Paths, force bool, now time.Time) error 
 	return nil
 }
 
+func certificatesTable() terminal.Table {
+	return terminal.Table{Columns: []terminal.Column{{Title: "CERTIFICATE"}, {Title: "STATE"}, {Title: "EXPIRES"}, {Title: "LEFT", Keep: 3, Right: true}, {Title: "WHERE", Keep: 2, Middle: "..."}}}
+}
+
 func (v certificates) draw(s *terminal.Screen) {
-	t := terminal.Table{Columns: []terminal.Column{{Title: "CERTIFICATE"}, {Title: "STATE"}, {Title: "EXPIRES"}, {Title: "LEFT", Keep: 3, Right: true}, {Title: "WHERE", Keep: 2, Middle: "..."}}}
+	t := certificatesTable()
 	for _, c := range slices.Concat(v.Leaves, v.Authorities) {
 		look := map[types.K3sCertificateState]terminal.Style{types.CertDue: terminal.Yellow, types.CertUrgent: terminal.Red}[c.State]
 		left := "expired"

@@ -27,7 +27,7 @@ func TestDoctorSaysVerdictEvidenceAndRemedy(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	out, said, code = runDoctor(t, "--root", root, "doctor", "--only", "hypervisor", "-o", "jsonpath={[*].Verdict}")
+	out, said, code = runDoctor(t, "--root", root, "doctor", "--only", "hypervisor", "-o", "jsonpath={.items[*].Verdict}")
 	if code != 0 || strings.TrimSpace(out) != "ok" {
 		t.Errorf("exit code %d, %s%s", code, out, said)
 	}

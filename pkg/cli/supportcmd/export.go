@@ -75,6 +75,7 @@ func NewExportCommand(o *device.Options) *cobra.Command {
 		ValidArgs: []string{messageCluster, messageUpdate, messageNode, messageMetrics, messageApp},
 	}
 	out.Flag(c)
+	out.Foreign()
 	c.Flags().BoolVarP(&out.Watch, "watch", "w", false, "print each message now and whenever it changes, until interrupted")
 	c.Flags().StringVar(&format, "format", "json", "json or binary")
 	terminal.Completed(c, "format", "json", "binary")

@@ -185,9 +185,9 @@ func NoCommand(c *cobra.Command, args []string) error {
 }
 
 // Complaint is an error as it is printed: in lines, and nothing in it is acted upon by
-// a terminal. It is "" where the reader of the output is gone.
+// a terminal. It is "" where the reader of the output is gone, or who watched has seen enough.
 func Complaint(err error) string {
-	if errors.Is(err, errNoReader) {
+	if errors.Is(err, errNoReader) || errors.Is(err, errInterrupted) {
 		return ""
 	}
 	var lines []string
@@ -240,7 +240,7 @@ func ExitCode(err error) int {
 // ShowExitCodes are those of the commands that show something.
 const ShowExitCodes = `Exit codes:
   0   it was shown
-  1   wrong usage, this is not a device, or it could not be printed
+  1   wrong usage, interrupted, this is not a device, or it could not be printed
   2   there is nothing to show
   3   "status --check": something is wrong
   99  unknown command`

@@ -33,18 +33,35 @@ type Outputs struct {
 	flag  string // the value of -o
 	Watch bool
 
-	form string
-	path *jsonpath.JSONPath
+	form    string
+	path    *jsonpath.JSONPath
+	kind    string // of the documents; "" leaves them as they are
+	list    *listing
+	foreign bool                // the documents are of a form that others define
+	rooted  func(string) string // adds --root to the commands in a text; nil for as they are
 }
 
 // Flag adds -o to a command, which is checked before the command runs, and returns the command.
 func (o *Outputs) Flag(c *cobra.Command) *cobra.Command {
-	c.PreRunE = func(*cobra.Command, []string) error { return o.Parse() }
-	c.Flags().StringVarP(&o.flag, "output", "o", formTable, "`FORM` of what is printed: table, json, yaml or jsonpath=EXPR")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
-		[]string{formTable, formJSON, formYAML, formJSONPath + "="}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		o.kind, o.rooted = kindOf(c), rootedFor(c)
+		return o.Parse()
+	}
+	c.Flags().StringVarP(&o.flag, "output", "o", formTable, "`FORM` of what is printed: "+o.wanted())
+	forms := append(o.forms(), formJSONPath+"=")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
+
+// forms are those that -o knows, but for jsonpath.
+func (o *Outputs) forms() []string {
+	if o.list == nil {
+		return []string{formTable, formJSON, formYAML}
+	}
+	return []string{formTable, formWide, formName, formJSON, formYAML}
+}
+
+func (o *Outputs) wanted() string { return strings.Join(o.forms(), ", ") + " or jsonpath=EXPR" }
 
 // WatchFlag adds --watch, for commands whose look costs little.
 func (o *Outputs) WatchFlag(c *cobra.Command) *cobra.Command {
@@ -59,9 +76,14 @@ var bareExpression = regexp.MustCompile(`^(\.|\[)?[A-Za-z_*?@'"]`)
 func (o *Outputs) Parse() error {
 	form, expr, has := strings.Cut(o.flag, "=")
 	o.form = cmp.Or(form, formTable)
-	known := slices.Contains([]string{formTable, formJSON, formYAML, formJSONPath}, o.form)
+	known := slices.Contains(append(o.forms(), formJSONPath), o.form)
 	if !known || has != (o.form == formJSONPath) || has && expr == "" {
-		return ExitWith(ExitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", Clean(o.flag)))
+		return ExitWith(ExitUsage, fmt.Errorf("output %q: want %s", Clean(o.flag), o.wanted()))
+	}
+	if o.list != nil {
+		if err := o.list.parse(o.form, o.Watch); err != nil {
+			return ExitWith(ExitUsage, err)
+		}
 	}
 	if !has {
 		return nil
@@ -83,8 +105,11 @@ func (o *Outputs) JSON() {
 	}
 }
 
+// Foreign leaves the documents as they are: others define their form.
+func (o *Outputs) Foreign() { o.foreign = true }
+
 // People reports that a table is wanted.
-func (o *Outputs) People() bool { return o.form == formTable || o.form == "" }
+func (o *Outputs) People() bool { return slices.Contains([]string{"", formTable, formWide}, o.form) }
 
 // marshalYAML is data as YAML. Characters that YAML does not allow as they are,
 // in a name that anybody may have given, are escaped.
@@ -100,6 +125,10 @@ func marshalYAML(data any) ([]byte, error) {
 // Encode writes data in the form that was asked for; nothing in it is acted upon by
 // a terminal.
 func (o *Outputs) Encode(w io.Writer, data any, indent string) error {
+	data, err := o.document(data)
+	if err != nil {
+		return err
+	}
 	var text string
 	switch o.form {
 	case formJSON, formTable, "": // there are no lines for people
@@ -120,7 +149,7 @@ func (o *Outputs) Encode(w io.Writer, data any, indent string) error {
 		}
 		text = strings.TrimSuffix(found, "\n") + "\n"
 	}
-	_, err := io.WriteString(w, strings.Map(func(r rune) rune {
+	_, err = io.WriteString(w, strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
 			return r
 		}
@@ -148,6 +177,9 @@ func (o *Outputs) find(data any) (string, error) {
 	if err := utiljson.Unmarshal(raw, &v); err != nil { // whole numbers are integers, which print as they are
 		return "", fmt.Errorf("decode: %w", err)
 	}
+	if document, is := v.(map[string]any); is && document["Items"] != nil {
+		document["items"] = document["Items"] // as who uses kubectl writes it
+	}
 	var found strings.Builder
 	if err := o.path.Execute(&found, v); err != nil {
 		return "", ExitWith(ExitUsage, errors.New("jsonpath: "+Clean(err.Error())))
@@ -168,7 +200,14 @@ type outcome struct {
 // programs it is one document at the end, with how it ended.
 func (o *Outputs) RunAction(c *cobra.Command, do func(w io.Writer) error) error {
 	if o.People() {
-		return do(c.OutOrStdout())
+		return do(writerFunc(func(b []byte) (int, error) {
+			text := string(b)
+			if o.rooted != nil {
+				text = o.rooted(text)
+			}
+			_, err := io.WriteString(c.OutOrStdout(), text)
+			return len(b), err
+		}))
 	}
 	var said bytes.Buffer
 	err := do(&said)
@@ -184,7 +223,22 @@ func (o *Outputs) RunAction(c *cobra.Command, do func(w io.Writer) error) error 
 
 // Completed gives the values of a flag to the shell.
 func Completed(c *cobra.Command, flag string, values ...string) {
-	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	CompletedFrom(c, flag, func(context.Context) []string { return values })
+}
+
+// CompletedFrom does so with those that there are at that moment. Of a flag that takes several,
+// the last is completed.
+func CompletedFrom(c *cobra.Command, flag string, of func(context.Context) []string) {
+	_ = c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, _ []string, begun string) (list []string, _ cobra.ShellCompDirective) {
+		before := ""
+		if f := c.Flags().Lookup(flag); f != nil && f.Value.Type() == "stringSlice" {
+			before = begun[:strings.LastIndex(begun, ",")+1]
+		}
+		for _, value := range of(c.Context()) {
+			list = append(list, before+value)
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 // CompleteArgs gives what stands at each place to the shell.

@@ -24,7 +24,11 @@ type Screen struct {
 	Width  int
 	Height int // 0 for no end
 	Colour bool
+	From   int // the first row, of what scrolls its rows itself (Watch.Scrolls)
 	Lines  []string
+
+	list   *listing // what the flags of a list say; nil where there are none
+	rooted func(string) string
 }
 
 // Draw is what draw puts on a screen without an end; nothing for nil.
@@ -52,6 +56,9 @@ func (s *Screen) Field(label string, look Style, text string) {
 
 // Hang adds a text after a head; more lines of it begin at the indent.
 func (s *Screen) Hang(head string, indent int, look Style, text string) {
+	if s.rooted != nil {
+		text = s.rooted(text)
+	}
 	for i, line := range wrapped(text, max(s.Width-1-indent, 16)) {
 		if i > 0 {
 			head = strings.Repeat(" ", indent)
@@ -139,14 +146,24 @@ const (
 	leastColumn = 8
 )
 
-// Draw adds the head and the rows.
+// Draw adds the head and the rows, and of a list which columns have no room.
 func (t Table) Draw(s *Screen) {
-	wide, shown := t.fit(s.Width)
+	width, headless := s.Width, false
+	if l := s.list; l != nil {
+		t.Rows, headless = l.sorted(t.Rows), l.noHeaders
+		if l.wide && s.Height == 0 {
+			width = wholeLines
+		}
+	}
+	wide, shown := t.fit(width)
 	head := make([]Cell, len(t.Columns))
 	for i, c := range t.Columns {
 		head[i] = Cell{Text: c.Title, Look: Bold}
 	}
 	for n, row := range append([][]Cell{head}, t.Rows...) {
+		if n == 0 && headless {
+			continue
+		}
 		var b strings.Builder
 		gap := ""
 		for _, i := range shown {
@@ -162,6 +179,18 @@ func (t Table) Draw(s *Screen) {
 			s.cell(&b, c, wide[i], t.Columns[i])
 		}
 		s.Lines = append(s.Lines, strings.TrimRight(b.String(), " "))
+	}
+	if s.list == nil || headless {
+		return
+	}
+	var hidden []string
+	for i, c := range t.Columns {
+		if !slices.Contains(shown, i) && c.Title != "" {
+			hidden = append(hidden, c.Title)
+		}
+	}
+	if len(hidden) > 0 {
+		s.Put(0, Plain, "not shown: "+strings.Join(hidden, ", ")+" (-o wide)")
 	}
 }
 

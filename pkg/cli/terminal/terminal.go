@@ -22,6 +22,7 @@ type Terminal struct {
 	Fd     int // -1 for no terminal
 	Live   bool
 	Colour bool
+	Typed  <-chan rune // the keys that are pressed; nil for those of the keyboard
 }
 
 // Of finds out what out can do. Colour and a live screen are for

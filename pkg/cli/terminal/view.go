@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +21,7 @@ type View struct {
 	Steady any           // Data without what changes by itself, such as ages; nil: Data is so
 	Draw   func(*Screen) // nil for nothing
 	Rows   []Row         // into a pipe a line is printed for each that changes
+	Names  []string      // of what is listed, for -o name
 	Events []Event       // of a Watch that prints events, those since the last View
 	Ended  bool          // there is nothing more to watch
 	Err    error         // what the command ends with, if it ends now
@@ -46,6 +48,8 @@ type Watch struct {
 	Wake    <-chan struct{} // rings when there is something new before that; nil for never
 	Events  bool            // where there is no screen, print the events of each View
 	Cleared bool            // nothing stays of the screen at its end
+	Scrolls bool            // Draw begins at Screen.From itself, and sets it to what there is
+	Press   func(rune)      // what other keys do than those that scroll and quit; nil for nothing
 }
 
 // Show prints one look, or with --watch each of them until ctx is done or there is
@@ -60,11 +64,19 @@ func (o *Outputs) Show(ctx context.Context, t Terminal, every time.Duration, loo
 
 // Print prints one view.
 func (o *Outputs) Print(t Terminal, v View) error {
-	if !o.People() {
+	if !o.People() && o.form != formName {
 		return o.Encode(t, v.Data, "  ")
 	}
-	width, _ := t.Size()
-	for _, line := range Draw(width, t.Colour, v.Draw) {
+	s := o.screen(t)
+	switch {
+	case o.form == formName:
+		for _, name := range v.Names {
+			s.Lines = append(s.Lines, o.list.object+"/"+Clean(name))
+		}
+	case v.Draw != nil:
+		v.Draw(&s)
+	}
+	for _, line := range s.Lines {
 		if _, err := fmt.Fprintln(t, line); err != nil {
 			return fmt.Errorf("write: %w", err)
 		}
@@ -72,8 +84,15 @@ func (o *Outputs) Print(t Terminal, v View) error {
 	return nil
 }
 
+// screen is one without an end that obeys the flags.
+func (o *Outputs) screen(t Terminal) Screen {
+	width, _ := t.Size()
+	return Screen{Width: width, Colour: t.Colour, list: o.list, rooted: o.rooted}
+}
+
 // Follow prints each look; what changes while a write waits for its reader is seen by the
-// next look. The end of ctx is no failure, unless the last View says so.
+// next look. It ends when there is nothing more to watch, when somebody types q, and with
+// exit code 1 when ctx does.
 func (o *Outputs) Follow(ctx context.Context, t Terminal, w Watch) error {
 	asked := ctx
 	ctx, stop := WhileRead(ctx, t.Writer)
@@ -82,22 +101,35 @@ func (o *Outputs) Follow(ctx context.Context, t Terminal, w Watch) error {
 	v := w.Look(ctx)
 	live := t.Live && o.People() && (v.Draw != nil || !w.Events)
 	if live {
+		if t.Typed == nil && t.Fd >= 0 {
+			keys := make(chan rune, 64)
+			defer openKeyboard(func(key rune) {
+				select {
+				case keys <- key:
+				default: // faster than it is drawn
+				}
+			})()
+			f.out.Typed = keys
+		}
 		fmt.Fprint(t, "\x1b[?1049h\x1b[?25l") // a screen of our own, no cursor
 	} else {
 		f.out.Writer = Until(ctx, t.Writer)
 	}
 	v, err := f.run(ctx, v, live)
 	switch {
-	case v.Ended && err == nil: // all was written
+	case (v.Ended || f.quit) && err == nil: // all was written
 	case asked.Err() != nil:
-		err = nil
+		err = errInterrupted
+		if ExitCode(v.Err) == ExitUsage {
+			err = v.Err // which says what did not come about
+		}
 	case ctx.Err() != nil, errors.Is(err, syscall.EPIPE):
 		err = errNoReader
 	}
 	if live {
 		fmt.Fprint(t, "\x1b[?25h\x1b[?1049l")
-		if err == nil && !w.Cleared {
-			err = o.Print(t, v) // what it showed last stays
+		if (err == nil || asked.Err() != nil) && !w.Cleared {
+			err = cmp.Or(o.Print(t, v), err) // what it showed last stays
 		}
 	}
 	return cmp.Or(err, v.Err)
@@ -113,6 +145,8 @@ type follower struct {
 	keys  []string          // in their order
 	why   string            // why there were none
 	print []byte            // the steady part of the document that was printed
+	from  int               // the first line on the screen
+	quit  bool              // somebody typed q
 }
 
 func (f *follower) run(ctx context.Context, v View, live bool) (View, error) {
@@ -124,20 +158,37 @@ func (f *follower) run(ctx context.Context, v View, live bool) (View, error) {
 		defer signal.Stop(resized)
 	}
 	for ; ; v = f.Look(ctx) {
-		if err := f.show(v, live); err != nil {
-			return v, fmt.Errorf("write: %w", err)
-		}
-		if v.Ended {
-			return v, nil
-		}
-		select {
-		case <-tick.C:
-		case <-f.Wake:
-		case <-resized:
-		case <-ctx.Done():
-			return v, nil
+		for scrolls := true; scrolls; {
+			if err := f.show(v, live); err != nil {
+				return v, fmt.Errorf("write: %w", err)
+			}
+			if v.Ended {
+				return v, nil
+			}
+			scrolls = false
+			select {
+			case <-tick.C:
+			case <-f.Wake:
+			case <-resized:
+			case key := <-f.out.Typed:
+				if f.quit = key == 'q' || key == 'Q'; f.quit {
+					return v, nil
+				}
+				scrolls = f.press(key)
+			case <-ctx.Done():
+				return v, nil
+			}
 		}
 	}
+}
+
+// press does what a key says, and reports that it only scrolls.
+func (f *follower) press(key rune) (scrolls bool) {
+	_, height := f.out.Size()
+	if f.from, scrolls = scrolled(f.from, key, height); !scrolls && f.Press != nil {
+		f.Press(key)
+	}
+	return scrolls
 }
 
 func (f *follower) show(v View, live bool) error {
@@ -152,10 +203,11 @@ func (f *follower) show(v View, live bool) error {
 	return f.document(v)
 }
 
-// draw shows a view on a terminal, cut to its height.
+// draw shows a view on a terminal, from the line to which it was scrolled.
 func (f *follower) draw(v View) error {
-	s := Screen{Colour: f.out.Colour}
+	s := f.screen(f.out)
 	s.Width, s.Height = f.out.Size()
+	s.From = f.from
 	if v.Draw != nil {
 		v.Draw(&s)
 	}
@@ -163,9 +215,12 @@ func (f *follower) draw(v View) error {
 	if len(lines) == 0 && v.Err != nil {
 		lines = []string{Clean(v.Err.Error())}
 	}
-	if len(lines) > s.Height-1 {
-		hidden := len(lines) - (s.Height - 2)
-		lines = append(lines[:s.Height-2:s.Height-2], fmt.Sprintf("... %d more lines; run it without --watch to see all", hidden))
+	if room := s.Height - 2; f.Scrolls {
+		f.from = s.From
+	} else if f.from = max(min(f.from, len(lines)-room), 0); len(lines) > room+1 {
+		foot := Screen{Width: s.Width}
+		foot.Cut(Plain, fmt.Sprintf("lines %d to %d of %d; %s", f.from+1, f.from+room, len(lines), Keys))
+		lines = append(slices.Clone(lines[f.from:f.from+room]), foot.Lines...)
 	}
 	var b strings.Builder
 	b.WriteString("\x1b[H")

@@ -3,20 +3,14 @@ package topcmd
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
-	"github.com/zedkube/zedkube/pubsub"
 )
 
 // topKeys says how to work it.
-const topKeys = "q quits; c m n sort; arrows, space, b scroll"
+const topKeys = "c m n sort; " + terminal.Keys
 
 type topLook struct {
 	now   time.Time
@@ -83,9 +77,8 @@ func (l topLook) columns(of string) []topColumn {
 	return []topColumn{cpu, cpus, memory, memories, received, sent, disk, age}
 }
 
-// draw puts the table on a screen. from is the row at the top, and comes back within
-// what there is.
-func (t topTable) draw(s *terminal.Screen, o topOptions, from *int) {
+// draw puts the table on a screen, from the row that the screen wants at the top.
+func (t topTable) draw(s *terminal.Screen, o topOptions) {
 	l := topLook{now: t.At, ascii: o.ascii}
 	live := s.Height > 0
 	what := strings.ToUpper(t.Of[:1]) + t.Of[1:]
@@ -110,21 +103,21 @@ func (t topTable) draw(s *terminal.Screen, o topOptions, from *int) {
 	shown := len(t.Rows)
 	if live {
 		room := max(s.Height-len(s.Lines)-3, 1) // head, foot and the cursor's line
-		*from = max(min(*from, len(t.Rows)-room), 0)
-		shown = min(room, len(t.Rows)-*from)
+		s.From = max(min(s.From, len(t.Rows)-room), 0)
+		shown = min(room, len(t.Rows)-s.From)
 	}
 	if len(t.Rows) > 0 {
 		lines := terminal.Draw(s.Width, s.Colour, l.table(t).Draw)
 		s.Lines = append(s.Lines, lines[0])
-		s.Lines = append(s.Lines, lines[1+*from:1+*from+shown]...)
+		s.Lines = append(s.Lines, lines[1+s.From:1+s.From+shown]...)
 	}
-	putFoot(s, t, o, *from, shown)
+	putFoot(s, t, o, shown)
 }
 
-func putFoot(s *terminal.Screen, t topTable, o topOptions, from, shown int) {
+func putFoot(s *terminal.Screen, t topTable, o topOptions, shown int) {
 	var said []string
 	if shown < len(t.Rows) {
-		said = append(said, fmt.Sprintf("%d to %d of %d", from+1, from+shown, len(t.Rows)))
+		said = append(said, fmt.Sprintf("%d to %d of %d", s.From+1, s.From+shown, len(t.Rows)))
 	}
 	if t.Hidden > 0 && !o.all {
 		said = append(said, fmt.Sprintf("%d of other namespaces: --all", t.Hidden))
@@ -211,80 +204,10 @@ func (l topLook) spark(samples []*uint64, whole float64) string {
 	return b.String()
 }
 
-// The keys that terminals send as sequences, as the letters that do the same.
-var keySequences = strings.NewReplacer(
-	"\x1b[A", "k", "\x1b[B", "j", "\x1bOA", "k", "\x1bOB", "j", "\x1b[5~", "b", "\x1b[6~", " ", "\x1b[H", "g", "\x1b[1~", "g", "\x03", "q")
-
-// typed turns what a terminal has sent into keys, up to a sequence that nobody knows.
-func typed(sent string) string {
-	keys, _, _ := strings.Cut(keySequences.Replace(sent), "\x1b")
-	return keys
-}
-
-// openKeyboard gives keys to press, without echo and without waiting for the end of a
-// line. Where that cannot be had there are no keys; Ctrl-C ends all the same. end gives
-// the terminal back as it was.
-func openKeyboard(press func(rune)) (end func()) {
-	// A description of our own, so that a read can be given up.
-	file, err := os.OpenFile("/proc/self/fd/0", os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return func() {}
-	}
-	was, err := unix.IoctlGetTermios(0, unix.TCGETS)
-	if err == nil {
-		now := *was
-		now.Lflag &^= unix.ICANON | unix.ECHO
-		now.Cc[unix.VSUSP] = 0 // stopped, it would leave the terminal like this
-		now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
-		err = unix.IoctlSetTermios(0, unix.TCSETS, &now)
-	}
-	if err != nil {
-		file.Close()
-		return func() {}
-	}
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		var sent [64]byte
-		for err := error(nil); err == nil; { // until the terminal is gone, or the end
-			var n int
-			n, err = file.Read(sent[:])
-			for _, key := range typed(string(sent[:n])) {
-				press(key)
-			}
-		}
-	})
-	return func() {
-		_ = file.SetReadDeadline(time.Now())
-		reading.Wait()
-		file.Close()
-		_ = unix.IoctlSetTermios(0, unix.TCSETSF, was) // what was typed too late is for nobody
-	}
-}
-
-// press does what a key says, and has the table drawn again.
+// press does what a key says.
 func (t *top) press(key rune) {
-	_, height := t.out.Size()
-	t.mu.Lock()
-	switch key {
-	case 'q', 'Q':
-		t.ended = true
-	case 'c':
-		t.options.sort = sortCPU
-	case 'm':
-		t.options.sort = sortMemory
-	case 'n':
-		t.options.sort = sortName
-	case 'j':
-		t.from++
-	case 'k':
-		t.from--
-	case ' ':
-		t.from += height / 2
-	case 'b':
-		t.from -= height / 2
-	case 'g':
-		t.from = 0
+	by, known := map[rune]string{'c': sortCPU, 'm': sortMemory, 'n': sortName}[key]
+	if known {
+		t.options.sort = by
 	}
-	t.mu.Unlock()
-	pubsub.Ring(t.wake)
 }

@@ -91,8 +91,8 @@ func crowded() (topTable, topOptions) {
 }
 
 func drawnTop(t topTable, o topOptions, width, height, from int) []string {
-	s := terminal.Screen{Width: width, Height: height}
-	t.draw(&s, o, &from)
+	s := terminal.Screen{Width: width, Height: height, From: from}
+	t.draw(&s, o)
 	return s.Lines
 }
 

@@ -11,12 +11,12 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/cli/device"
@@ -51,7 +51,7 @@ type topOptions struct {
 func NewTopCommand(o *device.Options) *cobra.Command {
 	t := topOptions{}
 	c := &cobra.Command{
-		Use:   "top [nodes|pods|containers] [--all] [--sort cpu|memory|name] [--once]",
+		Use:   "top [nodes|pods|containers] [--all] [--sort-by COLUMN] [--once]",
 		Short: "Show the resource usage of nodes, pods and containers, live",
 		Long: "Show live the resource usage of all nodes of the cluster, or of the pods or containers of this one.\n" +
 			"This node's values come from the agent, which measures every 5 s while this command runs. Other nodes'\n" +
@@ -71,12 +71,18 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 		ValidArgs: []string{topNodes, topPods, topContainers},
 	}
 	flags := c.Flags()
-	flags.BoolVar(&t.all, "all", false, "pods and containers of every namespace, not only those of applications")
-	flags.StringVar(&t.sort, "sort", sortCPU, "cpu, memory or name")
+	flags.BoolVarP(&t.all, "all", "A", false, "pods and containers of every namespace, not only those of applications")
+	flags.StringVar(&t.sort, "sort-by", sortCPU, "cpu, memory or name")
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "sort" { // its name before
+			name = "sort-by"
+		}
+		return pflag.NormalizedName(name)
+	})
 	flags.BoolVar(&t.once, "once", false, "print one table and exit; the default if there is no terminal")
 	flags.BoolVar(&t.json, "json", false, "the same as -o json: a line of JSON every 5 s; with --once a single one")
 	t.out.Flag(c)
-	terminal.Completed(c, "sort", sortCPU, sortMemory, sortName)
+	terminal.Completed(c, "sort-by", sortCPU, sortMemory, sortName)
 	flags.BoolVar(&t.ascii, "ascii", !localeIsUTF8(), "digits instead of blocks; the default if the locale is not UTF-8")
 	return c
 }
@@ -92,7 +98,7 @@ func (t *topOptions) parse(args []string) error {
 	case !slices.Contains([]string{topNodes, topPods, topContainers}, t.of):
 		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("table %q: want nodes, pods or containers", terminal.Clean(t.of)))
 	case !slices.Contains([]string{sortCPU, sortMemory, sortName}, t.sort):
-		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("sort %q: want cpu, memory or name", terminal.Clean(t.sort)))
+		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("--sort-by %q: want cpu, memory or name", terminal.Clean(t.sort)))
 	case t.all && t.of == topNodes:
 		return terminal.ExitWith(terminal.ExitUsage, errors.New("--all is for pods and containers: all nodes are shown anyway"))
 	}
@@ -146,10 +152,6 @@ type top struct {
 	asking    nodeAsking
 
 	wake chan struct{} // rings where something is new before a second has passed
-
-	mu    sync.Mutex // guards what keys change, the sort order too
-	from  int        // the first row on the screen
-	ended bool
 }
 
 func newTop(p device.Paths, o topOptions, out terminal.Terminal, m *measuring) *top {
@@ -175,7 +177,6 @@ func (t *top) run(ctx context.Context) error {
 		}
 		return cmp.Or(t.print(table), table.nothing())
 	}
-	defer openKeyboard(t.press)()
 	return t.live(ctx)
 }
 
@@ -207,8 +208,6 @@ func (t *top) step(ctx context.Context) topTable {
 		rows, hidden := ownRows(*own, t.options.of, now, t.options.all)
 		table.Rows, table.Hidden = append(table.Rows, rows...), hidden
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	sortRows(table.Rows, t.options.sort)
 	return table
 }
@@ -247,7 +246,7 @@ func (t *top) settled(table topTable) bool {
 func (t *top) stream(ctx context.Context) error {
 	table, err := t.first(ctx)
 	if err != nil {
-		return nil // interrupted, which is how it ends
+		return err
 	}
 	next := func() topTable { return table }
 	look := func(ctx context.Context) terminal.View {
@@ -262,24 +261,18 @@ func (t *top) stream(ctx context.Context) error {
 func (t *top) live(ctx context.Context) error {
 	look := func(ctx context.Context) terminal.View {
 		table := t.step(ctx)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		return terminal.View{Ended: t.ended, Err: table.nothing(), Draw: func(s *terminal.Screen) { t.draw(s, table) }}
+		return terminal.View{Err: table.nothing(), Draw: func(s *terminal.Screen) { table.draw(s, t.options) }}
 	}
-	return t.options.out.Follow(ctx, t.out, terminal.Watch{Look: look, Every: terminal.WatchEvery, Wake: t.wake, Cleared: true})
-}
-
-func (t *top) draw(s *terminal.Screen, table topTable) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	table.draw(s, t.options, &t.from)
+	return t.options.out.Follow(ctx, t.out, terminal.Watch{
+		Look: look, Every: terminal.WatchEvery, Wake: t.wake, Cleared: true, Scrolls: true, Press: t.press,
+	})
 }
 
 func (t *top) print(table topTable) error {
 	if t.options.json {
 		return t.options.out.Encode(t.out, table, "")
 	}
-	return t.options.out.Print(t.out, terminal.View{Draw: func(s *terminal.Screen) { t.draw(s, table) }})
+	return t.options.out.Print(t.out, terminal.View{Draw: func(s *terminal.Screen) { table.draw(s, t.options) }})
 }
 
 func (t topTable) nothing() error {

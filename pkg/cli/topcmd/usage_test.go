@@ -9,14 +9,6 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 )
 
-func TestTypedKeys(t *testing.T) {
-	for sent, want := range map[string]string{"q": "q", "\x1b[A\x1b[Bq": "kjq", "\x1b[5~\x1b[6~": "b ", "\x1b[99;99Rq": "", "\x1b": "", "\x03": "q", "": ""} {
-		if got := typed(sent); got != want {
-			t.Errorf("%q: got %q, want %q", sent, got, want)
-		}
-	}
-}
-
 func TestTheLocaleDecidesBetweenBlocksAndDigits(t *testing.T) {
 	for _, c := range []struct {
 		all, ctype, lang string

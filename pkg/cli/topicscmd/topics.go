@@ -39,7 +39,7 @@ func NewTopicsCommand(o *device.Options) *cobra.Command {
 		Args:              terminal.Words(0, 1),
 		ValidArgsFunction: terminal.CompleteArgs(func(context.Context) []string { return topicNames(o.Root) }),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := selectTopics(o.Paths(), strings.Join(args, ""))
+			s, err := selectTopics(o.Paths(), terminal.Named("topic", strings.Join(args, "")))
 			t := terminal.Of(c.OutOrStdout())
 			switch {
 			case err != nil:
@@ -48,12 +48,12 @@ func NewTopicsCommand(o *device.Options) *cobra.Command {
 				w := topicsWatch{selected: s, outputs: &out, out: t, said: c.ErrOrStderr()}
 				return w.run(c.Context())
 			case s.topic == nil:
-				return out.Show(c.Context(), t, time.Second, s.list)
+				return out.Show(c.Context(), t, time.Second, func(context.Context) terminal.View { return s.listAt(&out, time.Now()) })
 			}
 			return s.showValues(t, &out, c.ErrOrStderr())
 		},
 	}
-	out.Flag(c)
+	terminal.List[topicview.Topic](&out, c, "topic", topicsTable())
 	c.Flags().BoolVarP(&out.Watch, "watch", "w", false, "print a line, or with -o a document, for each field that changes")
 	return c
 }
@@ -100,16 +100,25 @@ func selectTopics(p device.Paths, arg string) (selectedTopics, error) {
 
 func topicNames(root string) []string {
 	topics, _ := topicview.List(root) // what cannot be read is not offered
-	names := make([]string, len(topics))
-	for i, t := range topics {
-		names[i] = terminal.Clean(t.String())
+	agents := map[string]int{}
+	for _, t := range topics {
+		agents[t.Name]++
+	}
+	var names []string
+	for _, t := range topics {
+		names = append(names, terminal.Clean(t.String()))
+		if agents[t.Name] == 1 { // which is enough of it
+			names = append(names, terminal.Clean(t.Name))
+		}
 	}
 	return names
 }
 
-func (s selectedTopics) list(context.Context) terminal.View { return s.listAt(time.Now()) }
+func topicsTable() terminal.Table {
+	return terminal.Table{Columns: []terminal.Column{{Title: "TOPIC"}, {Title: "KEYS", Keep: 2, Right: true}, {Title: "SIZE", Keep: 3, Right: true}, {Title: "AGE", Keep: 4, Right: true}, {Title: "KIND", Keep: 1}}}
+}
 
-func (s selectedTopics) listAt(now time.Time) terminal.View {
+func (s selectedTopics) listAt(out *terminal.Outputs, now time.Time) terminal.View {
 	topics, err := topicview.List(s.root)
 	switch {
 	case err != nil:
@@ -117,8 +126,11 @@ func (s selectedTopics) listAt(now time.Time) terminal.View {
 	case len(topics) == 0:
 		err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("no topic was found below run and persist/status"))
 	}
-	view := terminal.Table{Columns: []terminal.Column{{Title: "TOPIC"}, {Title: "KEYS", Keep: 2, Right: true}, {Title: "SIZE", Keep: 3, Right: true}, {Title: "AGE", Keep: 4, Right: true}, {Title: "KIND", Keep: 1}}}
+	view := topicsTable()
+	topics = terminal.Selected(out, topics)
+	var names []string
 	for _, t := range topics {
+		names = append(names, t.String())
 		kind, age, size := "plain", "", uint64(max(t.Bytes, 0))
 		if t.Persistent {
 			kind = "persistent"
@@ -131,7 +143,7 @@ func (s selectedTopics) listAt(now time.Time) terminal.View {
 	if topics == nil {
 		topics = []topicview.Topic{}
 	}
-	return terminal.View{Data: topics, Draw: view.Draw, Err: err}
+	return terminal.View{Data: topics, Names: names, Draw: view.Draw, Err: err}
 }
 
 func (s selectedTopics) showValues(t terminal.Terminal, out *terminal.Outputs, said io.Writer) error {
