@@ -68,6 +68,7 @@ type facts struct {
 	busy    bool             // a stamp is under way, or failed a moment ago
 	sent    types.AgentStamp // the last stamp that this process wrote
 	sentAt  span.Span        // since when it stands
+	booted  bool             // the own Node has shown another boot since
 }
 
 // memory is what one process knows beyond what it can read anywhere.
@@ -85,10 +86,11 @@ type memory struct {
 	requestFound   bool      // it stood there already when this process began
 	refused        time.Time // RequestedAt of one seen while the configuration was valid
 
-	sent    types.AgentStamp
-	sentAt  span.Span
-	backoff time.Duration
-	retry   time.Duration // no stamp before this
+	sent     types.AgentStamp
+	sentAt   span.Span
+	sentBoot string // the boot ID that the own Node showed then
+	backoff  time.Duration
+	retry    time.Duration // no stamp before this
 }
 
 // mark tells two lists of a Node apart, without comparing clocks. When a stamp
@@ -313,7 +315,7 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 			Version: f.version, Cluster: f.config.ClusterID.UUID, Masters: f.config.MasterNodeIDs,
 			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now, TLS: f.tls, Witnesses: types.WitnessMost,
 		}
-		old := f.sentAt.Reached(f.uptime, f.refresh()) || !f.sent.Renewed.IsZero() // that one was no word of the list
+		old := f.due() || !f.sent.Renewed.IsZero() // that one was no word of the list
 		if f.sentAt.Holds && !old && (sameList(shown, stamp) || sameList(&f.sent, stamp) && f.settling()) {
 			return nil
 		}
@@ -327,13 +329,18 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 // beat is the stamp that stands, written again to say that its agent runs. What
 // it says of the masters is as old as it was: Given stays.
 func (f facts) beat() *types.AgentStamp {
-	if f.node.Agent == nil || f.sentAt.Holds && f.sent.TLS == f.tls && !f.sentAt.Reached(f.uptime, f.refresh()) {
+	if f.node.Agent == nil || f.sentAt.Holds && f.sent.TLS == f.tls && !f.due() {
 		return nil
 	}
 	stamp := *f.node.Agent
 	stamp.Version, stamp.Renewed, stamp.TLS, stamp.Witnesses = f.version, f.now, f.tls, types.WitnessMost
 	return &stamp
 }
+
+// due reports that the last stamp is to be written again, whatever it says. After a
+// reboot the API server may answer before the kubelet has said which boot this is: others
+// cannot know that a stamp from before that is of this boot.
+func (f facts) due() bool { return f.booted || f.sentAt.Reached(f.uptime, f.refresh()) }
 
 // refresh is how long a stamp stands before it is written again.
 func (f facts) refresh() time.Duration {

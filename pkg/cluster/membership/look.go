@@ -105,6 +105,7 @@ func (c *Component) lookAtCluster(f *facts) {
 	nodes := c.Nodes.All()
 	f.answers = ok && api.Answers()
 	f.node, f.known = types.OwnNode(nodes, info)
+	f.booted = f.known && f.sentAt.Holds && f.node.BootID != c.mem.sentBoot
 	// The pods of an own Node that does not exist are never watched, so nothing
 	// is ever synced then; that other nodes are seen tells as much.
 	missing := f.answers && info.DeviceID != uuid.Nil && !f.known && len(nodes) > 0
@@ -198,6 +199,7 @@ const (
 // call is the stamp under way.
 type call struct {
 	stamp types.AgentStamp
+	boot  string // the boot ID that the own Node shows
 	began time.Duration
 }
 
@@ -205,7 +207,7 @@ type call struct {
 // hanging API server must not keep the configuration from being heard.
 func (c *Component) begin(ctx context.Context, f facts, stamp types.AgentStamp) {
 	ctx = types.Because(ctx, "CONTROLLER", "the list of masters is published to the other nodes")
-	c.running = &call{stamp: stamp, began: f.uptime}
+	c.running = &call{stamp: stamp, boot: f.node.BootID, began: f.uptime}
 	c.stamping.Begin(ctx, stampTimeout, func(ctx context.Context) error { return c.Kube.Stamp(ctx, f.node.Name, stamp) })
 }
 
@@ -222,5 +224,5 @@ func (c *Component) collect() {
 		m.retry = c.Uptime() + m.backoff
 		return
 	}
-	m.backoff, m.sent, m.sentAt = 0, done.stamp, span.Span{Holds: true, Began: done.began}
+	m.backoff, m.sent, m.sentAt, m.sentBoot = 0, done.stamp, span.Span{Holds: true, Began: done.began}, done.boot
 }

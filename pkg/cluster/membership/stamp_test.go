@@ -66,6 +66,32 @@ func TestAStampIsWrittenAtTheStartAndInTimeWhateverIsKnown(t *testing.T) {
 	})
 }
 
+// The API server of a server node answers before its kubelet has registered.
+func TestAStampIsWrittenAgainOnceTheNodeShowsThisBoot(t *testing.T) {
+	for name, reached := range map[string]types.ConfigGetStatus{"controller reached": types.ConfigGetSuccess, "not reached": types.ConfigGetFail} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(s *stage) {
+				s.reached(reached)
+				s.restart()
+				s.sleep(2 * time.Second)
+				before, first := s.stamp(), len(s.cluster.Calls("stamp"))
+				s.cluster.ChangeNode("n1", func(n *types.Node) { n.BootID = "of this boot" })
+				s.sleep(time.Second)
+				if n := len(s.cluster.Calls("stamp")) - first; n != 1 {
+					t.Errorf("%d stamps after the kubelet registered", n)
+				}
+				if after := s.stamp(); after.Given.Equal(before.Given) && after.Renewed.Equal(before.Renewed) {
+					t.Errorf("the others see no change: %+v", after)
+				}
+				s.sleep(9 * time.Minute)
+				if n := len(s.cluster.Calls("stamp")) - first; n != 1 {
+					t.Errorf("%d stamps in nine minutes", n)
+				}
+			})
+		})
+	}
+}
+
 func TestAListThatIsOnlyWrittenAgainIsNoNews(t *testing.T) {
 	play(t, func(s *stage) {
 		s.told("n2", second)
@@ -159,6 +185,7 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 	adopted := func(f *facts) { f.adopted = true }
 	newer := func(f *facts) { f.version = "2" }
 	tokenless := func(f *facts) { f.tls = false }
+	booted := func(f *facts) { f.booted = true }
 	beat := func(s types.AgentStamp) *types.AgentStamp {
 		s.Version, s.Witnesses, s.Renewed = "1", types.WitnessMost, now
 		return &s
@@ -178,6 +205,9 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 		"with the time of before while the controller is not reached": {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute), unreached), beat(given)},
 		"not before ten minutes then":                                 {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute-1), unreached), nil},
 		"at once when the controller is reached again":                {world(valid, at(types.MembershipMember), adopted, shows(*beat(given)), sent(*beat(given), time.Minute)), &fresh},
+		"before that where the Node shows another boot":               {world(valid, at(types.MembershipMember), adopted, booted, shows(given), sent(given, time.Second)), &fresh},
+		"with the time of before then":                                {world(valid, at(types.MembershipMember), adopted, booted, shows(given), sent(given, time.Second), unreached), beat(given)},
+		"and where the list is withdrawn":                             {world(invalid, at(types.MembershipDoubtful), adopted, booted, shows(withdrawn), sent(withdrawn, time.Minute)), beat(withdrawn)},
 		"when the list changes":                                       {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters[:2], TLS: true, Witnesses: types.WitnessMost}), sent(given, 5*time.Minute)), &fresh},
 		"not while the watch may not have shown it yet":               {world(valid, at(types.MembershipMember), adopted, shows(withdrawn), sent(given, 29*time.Second)), nil},
 		"when the cluster is another one":                             {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: second, Masters: masters, TLS: true, Witnesses: types.WitnessMost}), sent(given, time.Minute)), &fresh},
