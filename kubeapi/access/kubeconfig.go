@@ -46,7 +46,8 @@ type KubeconfigFile struct {
 	Apply   func(*rest.Config) error // called when the configuration has changed
 	Missing func(reason string)      // called when the file cannot be used
 
-	used     [sha256.Size]byte // what apply took last
+	text     [sha256.Size]byte // of the file that Apply took last
+	used     [sha256.Size]byte // of what it means
 	reported string            // the last complaint
 	stuckAt  string            // the loops that were stuck at the last look
 }
@@ -89,14 +90,16 @@ func (k *KubeconfigFile) Watch(ctx context.Context) {
 	}
 }
 
-// look reads the file and hands on what changed.
+// look reads the file and hands on what changed. A file that has not changed is not parsed.
 func (k *KubeconfigFile) look() {
-	cfg, sum, err := RestConfig(k.Path, ReadTrusted)
-	if err == nil && sum == k.used {
+	data, unread := ReadTrusted(k.Path)
+	text := sha256.Sum256(data)
+	if unread == nil && text == k.text {
 		k.reported = ""
 		return
 	}
-	if err == nil {
+	cfg, sum, err := RestConfig(k.Path, func(string) ([]byte, error) { return data, unread })
+	if err == nil && sum != k.used {
 		err = k.Apply(cfg)
 	}
 	if err != nil {
@@ -108,7 +111,7 @@ func (k *KubeconfigFile) look() {
 		k.Missing(err.Error())
 		return
 	}
-	k.used, k.reported = sum, ""
+	k.text, k.used, k.reported = text, sum, ""
 }
 
 // Kubeconfig is what a kubeconfig leads to.

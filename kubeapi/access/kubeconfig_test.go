@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
@@ -214,6 +215,11 @@ func TestARefusedKubeconfigLeavesTheOldOneInUse(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"others may write the same": func() {
+			if err := os.Chmod(path, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"a proxy": func() {
 			kubetest.WriteFile(t, path, kubetest.KubeconfigText("https://b", "proxy-url: http://10.0.0.9:3128,"))
 		},
@@ -243,6 +249,17 @@ func TestARefusedKubeconfigLeavesTheOldOneInUse(t *testing.T) {
 		if k.look(); len(applied) != 1 || k.reported != "" { // it was in use all the time
 			t.Errorf("%s: after it %v are applied, %q is reported", name, applied, k.reported)
 		}
+	}
+}
+
+// It is read six times a minute.
+func TestAKubeconfigThatStaysIsNotParsedAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k3s.yaml")
+	kubetest.WriteFile(t, path, kubetest.KubeconfigText("https://a", ""))
+	k := &KubeconfigFile{Log: kubetest.Quiet(), Path: path, Missing: func(string) {}, Apply: func(*rest.Config) error { return nil }}
+	parsed := testing.AllocsPerRun(1, func() { k.text = [sha256.Size]byte{}; k.look() })
+	if n := testing.AllocsPerRun(10, k.look); n > parsed/10 {
+		t.Errorf("%.0f allocations for a look at a file that stays, %.0f to parse it", n, parsed)
 	}
 }
 
