@@ -28,11 +28,16 @@ type event struct {
 	mask uint32
 }
 
-// watched is what is asked for of a directory: what comes and goes there, whose
-// rights change, and what somebody has finished writing. Not every single write,
-// as fsnotify asks for: one of the directories is /tmp, and others write there.
-const watched = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE |
-	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+const (
+	// above is what is asked for of a directory above those of the files: what comes and
+	// goes there. One of them is /run, where each agent of the device touches a file of its
+	// own several times a minute.
+	above = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+	// watched is what is asked for of a file's directory: whose rights change, too, and what
+	// somebody has finished writing. Not every single write, as fsnotify asks for: one of
+	// the directories is /tmp, and others write there.
+	watched = above | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE
+)
 
 // New makes a watch, for one Run. It fails where the kernel has none left.
 func New() (*Watch, error) {
@@ -89,15 +94,20 @@ func (w *Watch) until(ring func(), files, dirs []string) error {
 // as they exist, from the root down: so the coming of a missing one is seen
 // however soon it comes. It returns them all.
 func (w *Watch) watchDirs(files []string) []string {
-	var dirs []string
+	var dirs, own []string
 	for _, file := range files {
+		own = append(own, filepath.Dir(file))
 		for dir := filepath.Dir(file); !slices.Contains(dirs, dir); dir = filepath.Dir(dir) {
 			dirs = append(dirs, dir)
 		}
 	}
 	slices.Sort(dirs) // a directory comes before what is in it
 	for _, dir := range dirs {
-		w.add(dir)
+		if slices.Contains(own, dir) {
+			w.add(dir, watched)
+		} else {
+			w.add(dir, above)
+		}
 	}
 	return dirs
 }
@@ -105,13 +115,13 @@ func (w *Watch) watchDirs(files []string) []string {
 func (w *Watch) close() { _ = w.fd.Close() }
 
 // add watches dir, which may be watched already, or not be there.
-func (w *Watch) add(dir string) {
+func (w *Watch) add(dir string, mask uint32) {
 	conn, err := w.fd.SyscallConn()
 	if err != nil {
 		return // closed
 	}
 	_ = conn.Control(func(fd uintptr) {
-		if wd, err := unix.InotifyAddWatch(int(fd), dir, watched); err == nil {
+		if wd, err := unix.InotifyAddWatch(int(fd), dir, mask); err == nil {
 			w.dirs[int32(wd)] = dir //nolint:gosec // the kernel's own type
 		}
 	})
