@@ -62,11 +62,10 @@ func (d *Device) zedagent(ctx context.Context) error {
 		d.say("zedagent", "drain "+status.Status.String()+": the deferred reboot goes ahead")
 		return d.reboot(ctx)
 	}
-	select {
-	case <-d.commands:
-	default:
+	if !d.commanded {
 		return nil
 	}
+	d.commanded = false
 	switch status.Status {
 	case types.DrainNotRequested, types.DrainFailedCordon, types.DrainFailedDrain:
 		d.deferred = true

@@ -19,7 +19,7 @@ func (off) Leave(context.Context) error { return nil }
 func device() (d *Device, status *pubsub.Table[types.NodeDrainStatus], request *pubsub.Table[types.NodeDrainRequest]) {
 	status, request = &pubsub.Table[types.NodeDrainStatus]{}, &pubsub.Table[types.NodeDrainRequest]{}
 	return &Device{
-		Kube: off{}, topics: topics{drainStatus: status, drainRequest: request}, commands: make(chan struct{}, 1), said: map[string]string{},
+		Kube: off{}, topics: topics{drainStatus: status, drainRequest: request}, said: map[string]string{},
 	}, status, request
 }
 
@@ -47,7 +47,7 @@ func TestRebootCommandMeetsADrainAsZedagentDoes(t *testing.T) {
 		d, status, request := device()
 		// Addressed to the other requester: that is not looked at.
 		_ = status.Publish(types.Global, types.NodeDrainStatus{Status: s, RequestedBy: types.DrainRequesterUpdate})
-		d.CommandReboot()
+		d.commanded = true
 		got := waits
 		if d.rebootsAt(t) {
 			got = goes
@@ -67,7 +67,7 @@ func TestDeferredRebootGoesAheadAtCompleteOnly(t *testing.T) {
 		return d.rebootsAt(t)
 	}
 	say(types.DrainNotRequested, types.DrainRequesterNone)
-	d.CommandReboot()
+	d.commanded = true
 	for _, s := range []types.DrainStatus{
 		types.DrainNotRequested, types.DrainRequested, types.DrainStarting, types.DrainCordoned, types.DrainRetrying, types.DrainNotRequested,
 	} {
@@ -94,7 +94,7 @@ func TestFailedDrainLeavesTheOperationDeferredUntilTheNextCommand(t *testing.T) 
 	}
 	asks := func() bool { _, ok := request.Get(types.Global); return ok }
 	say(types.DrainNotRequested)
-	d.CommandReboot()
+	d.commanded = true
 	say(types.DrainNotRequested)
 	say(types.DrainRetrying)
 	if !asks() {
@@ -105,7 +105,7 @@ func TestFailedDrainLeavesTheOperationDeferredUntilTheNextCommand(t *testing.T) 
 	if asks() {
 		t.Fatal("the request outlives the failure")
 	}
-	d.CommandReboot()
+	d.commanded = true
 	say(types.DrainFailedDrain)
 	say(types.DrainFailedDrain)
 	if !asks() {

@@ -15,12 +15,12 @@ import (
 )
 
 // boot is one boot: /run and /tmp are empty, the boot id is new, the agents
-// start, and later k3s does.
-func (d *Device) boot(ctx context.Context, booted chan<- error) error {
+// start, and later k3s does. again says that the device was on before.
+func (d *Device) boot(ctx context.Context, booted chan<- error, again bool) error {
 	if err := d.freshRun(); err != nil {
 		return err
 	}
-	d.waitsForDrain, d.deferred, d.joined, d.said = false, false, false, map[string]string{}
+	d.commanded, d.waitsForDrain, d.deferred, d.joined, d.said = false, false, false, false, map[string]string{}
 	d.heard, d.waiting = types.NodeDrainStatus{}, nil
 	d.bootID = uuid.NewString()
 	if err := d.writeFile("/proc/sys/kernel/random/boot_id", []byte(d.bootID+"\n")); err != nil {
@@ -29,6 +29,13 @@ func (d *Device) boot(ctx context.Context, booted chan<- error) error {
 	bus, bell, err := d.openTopics()
 	if err != nil {
 		return err
+	}
+	if again {
+		select {
+		case <-d.commands: // the boot has done it
+		default:
+		}
+		d.say("device", "rebooted")
 	}
 	if err := d.start(); err != nil {
 		return err

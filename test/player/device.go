@@ -55,6 +55,7 @@ type Device struct {
 	commands      chan struct{} // reboots
 	cuts          chan struct{} // of the power
 	restarts      chan *agentsRestart
+	commanded     bool                  // a reboot, as zedagent knows
 	waitsForDrain bool                  // nodeagent's word
 	heard         types.NodeDrainStatus // zedagent's last look
 	deferred      bool
@@ -90,7 +91,8 @@ func (d *Device) PowerOff() {
 	d.off.Wait()
 }
 
-// CommandReboot is the controller's reboot command reaching zedagent.
+// CommandReboot is the controller's reboot command reaching zedagent. One that comes
+// while the device reboots anyway is done with when it boots.
 func (d *Device) CommandReboot() {
 	select {
 	case d.commands <- struct{}{}:
@@ -118,8 +120,8 @@ func (d *Device) Boots() int {
 var errReboot = errors.New("reboot")
 
 func (d *Device) live(ctx context.Context, booted chan<- error) {
-	for {
-		err := d.boot(ctx, booted)
+	for again := false; ; again = true {
+		err := d.boot(ctx, booted, again)
 		if !errors.Is(err, errReboot) {
 			if err != nil && ctx.Err() == nil {
 				d.say("device", "stopped: "+err.Error())
@@ -130,7 +132,6 @@ func (d *Device) live(ctx context.Context, booted chan<- error) {
 			}
 			return
 		}
-		d.say("device", "rebooted")
 	}
 }
 
@@ -151,6 +152,8 @@ func (d *Device) react(ctx context.Context, bell <-chan struct{}) error {
 		case <-d.cuts:
 			d.KillProgram()
 			return d.reboot(ctx)
+		case <-d.commands:
+			d.commanded = true
 		case restart := <-d.restarts:
 			return restart
 		case <-bell:

@@ -5,6 +5,8 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,7 +15,9 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-func TestRestartedAgentsPublishWhatTheyHadPublished(t *testing.T) {
+// switchedOn is a device whose program does nothing, on.
+func switchedOn(t *testing.T, kube Kube, say func(device, agent, text string)) *Device {
+	t.Helper()
 	idle, err := exec.LookPath("sleep")
 	if err != nil {
 		t.Fatal(err)
@@ -25,8 +29,8 @@ func TestRestartedAgentsPublishWhatTheyHadPublished(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(root) })
 	var log bytes.Buffer
 	d := &Device{
-		Root: root, Program: []string{"/bin/sh", "-c", "exec " + idle + " 1000"}, Log: &log, Kube: off{}, ClusterInterface: clusterPort,
-		Info: types.EdgeNodeInfo{DeviceName: "device", DeviceID: uuid.New()},
+		Root: root, Program: []string{"/bin/sh", "-c", "exec " + idle + " 1000"}, Log: &log, Kube: kube, ClusterInterface: clusterPort,
+		Say: say, Info: types.EdgeNodeInfo{DeviceName: "device", DeviceID: uuid.New()},
 	}
 	controller, err := newController()
 	if err != nil {
@@ -39,7 +43,46 @@ func TestRestartedAgentsPublishWhatTheyHadPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.PowerOff)
-	pid := d.PID()
+	return d
+}
+
+// leaves has something happen while the device is between two boots.
+type leaves struct {
+	off
+	then func()
+}
+
+func (l *leaves) Leave(context.Context) error { l.then(); return nil }
+
+func TestRebootCommandIsDoneWithByABootThatComesFirst(t *testing.T) {
+	kube := &leaves{then: func() {}}
+	var mu sync.Mutex
+	var said []string
+	d := switchedOn(t, kube, func(_, agent, text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if agent == "zedagent" || text == "rebooted" {
+			said = append(said, text)
+		}
+	})
+	kube.then = d.CommandReboot
+	d.CutPower()
+	d.until(t, func() bool { return d.Boots() == 2 })
+	for range 5 { // each time they look at what they were told
+		if err := d.RestartAgents(t.Context(), func() {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(said, []string{"rebooted"}) {
+		t.Errorf("after a power cut: %q", said)
+	}
+}
+
+func TestRestartedAgentsPublishWhatTheyHadPublished(t *testing.T) {
+	d := switchedOn(t, off{}, nil)
+	root, pid := d.Root, d.PID()
 	asked := types.NodeDrainRequest{RequestedAt: time.Now().UTC().Truncate(time.Second), RequestedBy: types.DrainRequesterUpdate}
 	if err := d.RequestDrain(asked); err != nil {
 		t.Fatal(err)
