@@ -39,7 +39,7 @@ var spared = map[string]struct {
 
 // TestSoakStoriesOfAgentsThatKillThemselves plays the stories while the agents kill themselves at
 // the points that test/soak/reach.txt has for this scene, and start again as EVE's watchdog has
-// them do. What the stories expect still comes.
+// them do. What the stories expect still comes. A short soak tells some of them.
 func TestSoakStoriesOfAgentsThatKillThemselves(t *testing.T) {
 	stories, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestSoakStoriesOfAgentsThatKillThemselves(t *testing.T) {
 	for seed := range seeds.Each(t, 1) {
 		next := make(chan string, len(stories))
 		for _, i := range rand.New(rand.NewPCG(seed, 0)).Perm(len(stories)) {
-			if !slices.Contains(spared[nameOf(stories[i])].points, "") {
+			if !slices.Contains(spared[nameOf(stories[i])].points, "") && len(next) < seeds.Some(len(stories), 12) {
 				next <- stories[i]
 			}
 		}

@@ -18,19 +18,62 @@ func workload(s *story, _ *testscript.TestScript, args []string) error {
 	if err != nil {
 		return err
 	}
-	network, id := uuid.NewSHA1(uuid.NameSpaceURL, []byte("floor")), uuid.NewSHA1(uuid.NameSpaceURL, []byte(args[1])).String()
+	id := uuid.NewSHA1(uuid.NameSpaceURL, []byte(args[1])).String()
 	if args[2] == "gone" {
 		return m.SetAppNetwork(id, nil)
 	}
-	if err := m.SetNetwork(network.String(), &types.NetworkInstanceStatus{DisplayName: "floor", Type: 2, ClusterWide: true}); err != nil {
+	if err := network(s, nil, []string{args[0], "floor"}); err != nil {
 		return err
 	}
-	adapter := types.AppNetAdapterStatus{Network: network}
+	adapter := types.AppNetAdapterStatus{Network: networkID("floor")}
 	adapter.AssignedAddresses.IPv4Addrs = []types.AssignedAddr{{Address: net.ParseIP(args[2])}}
 	return m.SetAppNetwork(id, &types.AppNetworkStatus{
 		DisplayName: args[1], Activated: true, ConfigInSync: true, KubeApp: &types.KubeAppInfo{Namespace: "shop", OwnerName: args[1]},
 		AppNetAdapterList: []types.AppNetAdapterStatus{adapter},
 	})
+}
+
+func networkID(name string) uuid.UUID { return uuid.NewSHA1(uuid.NameSpaceURL, []byte(name)) }
+
+// network NODE NAME [gone]: the node's zedrouter has a network instance of the cluster, or no
+// longer.
+func network(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	status := &types.NetworkInstanceStatus{DisplayName: args[1], Type: types.NetworkInstanceLocal, ClusterWide: true}
+	if len(args) > 2 {
+		status = nil
+	}
+	return m.SetNetwork(networkID(args[1]).String(), status)
+}
+
+// ports NODE [NAME]...: an application of the node's uses these ports of the host, or none.
+func ports(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	config := appConfig("ports of " + args[0])
+	for _, name := range args[1:] {
+		config.IoAdapterList = append(config.IoAdapterList, types.IoAdapter{Type: types.IoNetEth, Name: name})
+	}
+	return m.ConfigureApp(config)
+}
+
+// functions NODE LABEL=ADDRESS...: the node's domainmgr has these functions of SR-IOV.
+func functions(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	adapters := types.AssignableAdapters{Initialized: true}
+	for _, arg := range args[1:] {
+		label, address, _ := strings.Cut(arg, "=")
+		adapters.IoBundleList = append(adapters.IoBundleList, types.IoBundle{Type: types.IoNetEthVF, Phylabel: label, PciLong: address})
+	}
+	return m.SetAdapters(adapters)
 }
 
 // names TEXT...: CoreDNS is configured with each of these.

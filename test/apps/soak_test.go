@@ -9,6 +9,7 @@ import (
 
 	"github.com/zedkube/zedkube/test/agent"
 	"github.com/zedkube/zedkube/test/rig"
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 // TestSoakKillPoints is the end of the story of TestMachines, for longer, and the agents kill themselves
@@ -18,7 +19,7 @@ func TestSoakKillPoints(t *testing.T) {
 	s := newStage(t, agent.BuildFailpoints(t))
 	s.points = agent.Points(t, "lost-nodes")
 	s.machinesRun(t)
-	for round := range 10 {
+	for round := range seeds.Some(10, 2) {
 		l := []loss{cutting, killing}[round%2]
 		t.Run(fmt.Sprintf("round %d, %s", round+1, l.name), func(t *testing.T) { s.killPoints(t, l, 30) })
 		if t.Failed() {

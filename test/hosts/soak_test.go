@@ -8,6 +8,7 @@ import (
 	"github.com/zedkube/zedkube/test/agent"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/rig"
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 // TestSoakKilledReportersAreFollowed is the story of TestHosts for longer.
@@ -15,5 +16,5 @@ func TestSoakKilledReportersAreFollowed(t *testing.T) {
 	rig.NeedsHosts(t)
 	s := newStage(t, agent.Build(t), devcluster.Options{Nodes: 3, Spare: 2}, 3)
 	s.threeForm(t)
-	s.killedAreFollowed(t, 50)
+	s.killedAreFollowed(t, seeds.Some(50, 5))
 }

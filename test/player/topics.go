@@ -21,6 +21,7 @@ type topics struct {
 	deviceCerts     pubsub.Writer[types.EdgeNodeCert]
 	networks        pubsub.Writer[types.NetworkInstanceStatus]
 	appNetworks     pubsub.Writer[types.AppNetworkStatus]
+	adapters        pubsub.Writer[types.AssignableAdapters]
 	clusterStatus   pubsub.Source[types.EdgeNodeClusterStatus]
 	drainStatus     pubsub.Source[types.NodeDrainStatus]
 }
@@ -42,6 +43,7 @@ func (d *Device) openTopics() (*pubsub.Bus, chan struct{}, error) {
 		deviceCerts:     pubsub.NewPublication[types.EdgeNodeCert](bus, "tpmmgr", pubsub.Persistent()),
 		networks:        pubsub.NewPublication[types.NetworkInstanceStatus](bus, "zedrouter"),
 		appNetworks:     pubsub.NewPublication[types.AppNetworkStatus](bus, "zedrouter"),
+		adapters:        pubsub.NewPublication[types.AssignableAdapters](bus, "domainmgr"),
 		clusterStatus:   pubsub.NewSubscription[types.EdgeNodeClusterStatus](bus, "zedkube"),
 		drainStatus:     pubsub.NewSubscription[types.NodeDrainStatus](bus, "zedkube"),
 	}
@@ -100,6 +102,13 @@ func (d *Device) HearsDrain() types.NodeDrainStatus {
 	defer d.sending.Unlock()
 	status, _ := d.drainStatus.Get(types.Global)
 	return status
+}
+
+// SetAdapters makes domainmgr report these devices, until the next boot.
+func (d *Device) SetAdapters(adapters types.AssignableAdapters) error {
+	d.sending.Lock()
+	defer d.sending.Unlock()
+	return d.adapters.Publish(types.Global, adapters)
 }
 
 // SetNetwork makes zedrouter report a network instance, nil to withdraw that.

@@ -15,6 +15,7 @@ const (
 	First = "SOAK_SEED"
 	Many  = "SOAK_HISTORIES"
 	Book  = "SOAK_COUNTS" // a file
+	Brief = "SOAK_SHORT"  // "true" for short runs
 )
 
 // Each are the seeds, from 0 on where the soak says nothing. What is played of
@@ -45,6 +46,14 @@ func number(t testing.TB, name string, usual uint64) uint64 {
 		t.Fatalf("%s: %v", name, err)
 	}
 	return n
+}
+
+// Some is most of something, or short where the soak wants short runs.
+func Some[T any](most, short T) T {
+	if os.Getenv(Brief) == "true" {
+		return short
+	}
+	return most
 }
 
 // Count tells the soak how many of something there were: histories, kills, faults

@@ -23,6 +23,9 @@ func (s Scene) goTest(ctx context.Context, r *Run) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-timeout=24h",
 		"-tags=kustomize_disable_go_plugin_support,soak,failpoints", "-run=^"+s.Test+"$", "./"+s.Package)
 	cmd.Env = append(os.Environ(), seeds.Book+"="+book, fmt.Sprintf("%s=%d", seeds.First, r.Seed))
+	if r.Short {
+		cmd.Env = append(cmd.Env, seeds.Brief+"=true")
+	}
 	if plays := s.Plays; plays > 0 {
 		if r.Short {
 			plays = max(plays/5, 100)

@@ -83,29 +83,25 @@ func soak(ctx context.Context, o options) error {
 	}
 	report := newReport(time.Now())
 	report.short = o.short
-	for round := 0; ctx.Err() == nil; round++ {
-		one := o
-		if o.seed == 0 && os.Getenv("CI") == "true" {
-			one.seed = uint64(round) + 1
-		}
-		for _, s := range all {
-			if ctx.Err() != nil || (round > 0 || o.long > 0) && time.Since(report.began) >= o.long {
-				break
-			}
-			var earlier Counts
-			if o.seed == 0 { // who repeats a run has not seen the ones before it
-				earlier = report.hits()
-			}
-			report.add(s, func() (Counts, time.Duration, uint64, error) { return once(ctx, s, one, earlier, os.Stdout) })
-		}
-		if o.seed != 0 || time.Since(report.began) >= o.long {
+	for ctx.Err() == nil {
+		s, ok := report.next(all, o)
+		if !ok {
 			break
 		}
+		one := o
+		if o.seed == 0 && os.Getenv("CI") == "true" {
+			one.seed = uint64(report.row(s).runs) + 1
+		}
+		var earlier Counts
+		if o.seed == 0 { // who repeats a run has not seen the ones before it
+			earlier = report.hits()
+		}
+		report.add(s, func() (Counts, time.Duration, uint64, error) { return once(ctx, s, one, earlier, os.Stdout) })
 	}
 	for _, s := range scenes() {
 		why := "not a part of this run"
 		if slices.ContainsFunc(all, func(asked Scene) bool { return asked.Name == s.Name }) {
-			why = "the time was over before its turn came"
+			why = fmt.Sprintf("a run takes about %s, and there was less time left", s.takes())
 		}
 		report.miss(s, why)
 	}

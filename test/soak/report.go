@@ -31,6 +31,7 @@ type row struct {
 	took   time.Duration
 	found  []string // with seed
 	notRun string   // why
+	cannot bool     // run here
 }
 
 func newReport(now time.Time) *report { return &report{began: now, commit: commit()} }
@@ -46,6 +47,27 @@ func (r *report) row(s Scene) *row {
 	return r.rows[len(r.rows)-1]
 }
 
+// next is the scene of the next run: of those that were run least, the one that takes least. Where
+// the time is bounded it is one that has time left. False: enough was run.
+func (r *report) next(all []Scene, o options) (next Scene, ok bool) {
+	least := 0
+	var takes time.Duration
+	for _, s := range all {
+		row := r.row(s)
+		about := s.takes()
+		if row.runs > 0 {
+			about = row.took / time.Duration(row.runs)
+		}
+		switch {
+		case row.cannot, row.runs > 0 && (o.long == 0 || o.seed != 0): // once is enough
+		case o.long > 0 && time.Since(r.began)+about > o.long:
+		case !ok || row.runs < least || row.runs == least && about < takes:
+			next, least, takes, ok = s, row.runs, about, true
+		}
+	}
+	return next, ok
+}
+
 // miss notes why a scene was not run, if so.
 func (r *report) miss(s Scene, why string) {
 	if row := r.row(s); row.runs == 0 && row.notRun == "" {
@@ -59,6 +81,7 @@ func (r *report) add(s Scene, once func() (Counts, time.Duration, uint64, error)
 	counts, took, seed, err := once()
 	if err != nil {
 		to.notRun = err.Error()
+		to.cannot = true
 		return
 	}
 	to.runs++

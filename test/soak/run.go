@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,6 +24,8 @@ type Scene struct {
 	Fake        bool         // histories in fake time, which the report counts by themselves
 	KillPoints  []string     // that it has to reach, as listed by the program; none: any
 	FaultPoints []string     // likewise
+	// Takes is about how long a short run takes on two cores, where that is more than a minute.
+	Takes time.Duration
 	// Run is one run, of some minutes. Its error is a finding, as is what breaks a
 	// rule of its history.
 	Run func(ctx context.Context, r *Run) error
@@ -32,6 +35,8 @@ type Scene struct {
 	Package, Test string
 	Plays         int
 }
+
+func (s Scene) takes() time.Duration { return cmp.Or(s.Takes, time.Minute) }
 
 // Run is one run of a scene.
 type Run struct {

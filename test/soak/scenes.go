@@ -2,13 +2,17 @@
 
 package main
 
-import "github.com/zedkube/zedkube/test/devcluster"
+import (
+	"time"
+
+	"github.com/zedkube/zedkube/test/devcluster"
+)
 
 // scenes are all of them, in the order in which they run.
 func scenes() []Scene {
 	return append([]Scene{
 		{
-			Name: "drains", Run: drains,
+			Name: "drains", Takes: 3 * time.Minute, Run: drains,
 			Does: "three devices drain again and again: reboots, updates, withdrawals, two requesters, drains that cannot end, foreign cordons; " +
 				"their agents are killed and their API servers have faults meanwhile",
 		},
@@ -18,7 +22,7 @@ func scenes() []Scene {
 				"at the points that the test build lists, those first that were hit least",
 		},
 		{
-			Name: "stories", Package: "cmd/zedkube", Test: "TestSoakStoriesOfAgentsThatKillThemselves", KillPoints: reachedBy("stories"),
+			Name: "stories", Takes: 7 * time.Minute, Package: "cmd/zedkube", Test: "TestSoakStoriesOfAgentsThatKillThemselves", KillPoints: reachedBy("stories"),
 			Does: "the stories of cmd/zedkube: joins, leaves, changes of k3s, requests of operators; the agents kill themselves at the points that no drain passes, " +
 				"and what each story expects still comes",
 		},
@@ -35,16 +39,16 @@ func scenes() []Scene {
 		{Name: "sizes", Run: sizes, Does: "two, three or five devices drain, one a worker, one the tie-breaker; their agents are killed or power is cut"},
 		{Name: "partitions", Run: partitions, Needs: devcluster.CanHost, Does: "three hosts drain while the cable of one is cut: both ways, one way, flapping"},
 		{
-			Name: "lost-nodes", Package: "test/apps", Test: "TestSoakKillPoints", Needs: devcluster.CanHost, KillPoints: reachedBy("lost-nodes"),
+			Name: "lost-nodes", Takes: 8 * time.Minute, Package: "test/apps", Test: "TestSoakKillPoints", Needs: devcluster.CanHost, KillPoints: reachedBy("lost-nodes"),
 			Does: "a node with a virtual machine is cut off or killed and comes back, on hosts of their own with the real KubeVirt; agents are killed meanwhile, " +
 				"many by themselves at what they do for lost nodes",
 		},
 		{
-			Name: "reporters", Package: "test/hosts", Test: "TestSoakKilledReportersAreFollowed", Needs: devcluster.CanHost,
+			Name: "reporters", Takes: 4 * time.Minute, Package: "test/hosts", Test: "TestSoakKilledReportersAreFollowed", Needs: devcluster.CanHost,
 			Does: "the agent of the node that reports is killed, on hosts of their own",
 		},
 		{
-			Name: "reports", Package: "test/report", Test: "TestSoakReportsAreHonest",
+			Name: "reports", Takes: 4 * time.Minute, Package: "test/report", Test: "TestSoakReportsAreHonest",
 			Does: "everything that is reported on the cluster is compared with what was so, under faults and changes",
 		},
 		{
@@ -52,11 +56,11 @@ func scenes() []Scene {
 			Does: "a process is killed while it publishes, a thousand times",
 		},
 		{
-			Name: "upgrade", Package: "test/upgrade", Test: "TestSoak.*", Needs: devcluster.CanHost,
+			Name: "upgrade", Takes: 10 * time.Minute, Package: "test/upgrade", Test: "TestSoak.*", Needs: devcluster.CanHost,
 			Does: "three servers change their minor version, and their etcd, under load",
 		},
 		{
-			Name: "logs", Package: "test/applogs", Test: "TestSoak.*", Needs: devcluster.CanRunPods,
+			Name: "logs", Takes: 40 * time.Minute, Package: "test/applogs", Test: "TestSoak.*", Needs: devcluster.CanRunPods,
 			Does: "many containers write, on real kubelets: each line is logged once",
 		},
 	}, simulations()...)

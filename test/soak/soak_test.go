@@ -44,6 +44,41 @@ func TestAgentsKilledWhileTheyDrainKeepTheRules(t *testing.T) {
 	}
 }
 
+func TestTheNextSceneIsOneThatWasRunLeastAndHasTimeLeft(t *testing.T) {
+	quick, slow, away := Scene{Name: "quick"}, Scene{Name: "slow", Takes: 20 * time.Minute}, Scene{Name: "away"}
+	all := []Scene{slow, away, quick}
+	ran := func(took time.Duration, err error) func() (Counts, time.Duration, uint64, error) {
+		return func() (Counts, time.Duration, uint64, error) { return newCounts(), took, 1, err }
+	}
+	for name, r := range map[string]struct {
+		asked options
+		spent time.Duration
+		want  string
+	}{
+		"once each":              {options{}, 0, "quick slow"},
+		"once each with a seed":  {options{long: time.Hour, seed: 3}, 0, "quick slow"},
+		"until the time is over": {options{long: 21*time.Minute + 30*time.Second}, 18 * time.Minute, "quick quick quick"},
+		"in turn":                {options{long: time.Hour}, 0, "quick slow quick slow quick quick quick quick quick"},
+	} {
+		report := newReport(time.Now().Add(-r.spent))
+		report.add(away, ran(0, errors.New("not here")))
+		var got []string
+		for len(got) < 9 {
+			s, ok := report.next(all, r.asked)
+			if !ok {
+				break
+			}
+			got = append(got, s.Name)
+			took := max(s.Takes, time.Minute)
+			report.add(s, ran(took, nil))
+			report.began = report.began.Add(-took)
+		}
+		if strings.Join(got, " ") != r.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 func TestEveryTestThatIsASceneIsThere(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range scenes() {
