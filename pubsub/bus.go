@@ -139,7 +139,7 @@ func SocketOnly() Option { return func(t *topic) { t.socketOnly = true } }
 
 // FilesOnly makes a publication without a socket, for a command that ends
 // before anyone could connect. It leaves the socket of an agent that
-// publishes the same topic alone.
+// publishes the same topic alone. A subscription with it looks for no socket.
 func FilesOnly() Option { return func(t *topic) { t.filesOnly = true } }
 
 // topic is the name of a publication and, from that, all its places

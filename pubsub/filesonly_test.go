@@ -18,6 +18,23 @@ func TestAPublicationOfFilesOnlyHasNoSocketAndReachesASubscriber(t *testing.T) {
 	}
 }
 
+// Nobody listens for a command's topic, and to look for a socket wakes the agent.
+func TestASubscriptionOfFilesOnlyLooksForNoSocket(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	sub, _ := subscriber(t, root, FilesOnly())
+	pub, _ := publisher(t, root) // with one
+	must(t, pub.Publish("k", Sample{Count: 1}))
+	eventually(t, "the value arrives through the directory", has(sub, "k", 1))
+	must(t, pub.Publish("k", Sample{Count: 2}))
+	eventually(t, "so does the next", has(sub, "k", 2))
+	must(t, pub.Unpublish("k"))
+	eventually(t, "and its end", func() bool { _, there := sub.Get("k"); return !there })
+	if n := clients(pub); n != 0 {
+		t.Errorf("%d subscribers are connected", n)
+	}
+}
+
 func TestAPublicationOfFilesOnlyLeavesTheOwnersSocketAlone(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -197,6 +197,9 @@ type session struct {
 // connected tells whether anyone was there, whole whether the snapshot came.
 // What was received stays: a lost socket is no withdrawal.
 func (f *follower) follow(ctx context.Context) (connected, whole bool) {
+	if f.topic.filesOnly {
+		return false, false
+	}
 	conn, err := dial(f.topic.sock())
 	if err != nil {
 		return false, false

@@ -179,8 +179,8 @@ func (f *follower) open() error {
 	return nil
 }
 
-// run implements member: it follows the socket while there is one and the
-// directory otherwise.
+// run implements member: it follows the socket while there is one, unless it looks for
+// none, and the directory otherwise.
 func (f *follower) run(ctx context.Context) {
 	if f.topic.check() != nil {
 		return
@@ -198,7 +198,11 @@ func (f *follower) run(ctx context.Context) {
 		if connected {
 			due = f.scanWhen(behind)
 		}
-		timer := time.NewTimer(max(0, min(retry, time.Until(due))))
+		wait := time.Until(due)
+		if !f.topic.filesOnly {
+			wait = min(wait, retry)
+		}
+		timer := time.NewTimer(max(0, wait))
 		select {
 		case <-ctx.Done():
 		case <-f.bell:

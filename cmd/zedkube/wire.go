@@ -87,17 +87,17 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, device.Self, pubsub.SocketOnly())
 
 	// Topics in which commands at the device leave requests.
-	reported := pubsub.NewSubscription[types.KubeClusterUpdateStatus](bus, device.CommandAgent)
-	drainRequest := pubsub.NewSubscription[types.NodeDrainRequest](bus, device.CommandAgent)
-	leaveRequest := pubsub.NewSubscription[types.ClusterLeaveRequest](bus, device.CommandAgent)
-	detach := pubsub.NewSubscription[types.AppDetachRequest](bus, device.CommandAgent)
-	k3sRelease := pubsub.NewSubscription[types.K3sReleaseRequest](bus, device.CommandAgent)
-	k3sRetry := pubsub.NewSubscription[types.K3sRetryRequest](bus, device.CommandAgent)
-	k3sRollback := pubsub.NewSubscription[types.K3sRollbackRequest](bus, device.CommandAgent)
-	workloadsRequest := pubsub.NewSubscription[types.WorkloadsRequest](bus, device.CommandAgent)
-	certsReset := pubsub.NewSubscription[types.CertsResetRequest](bus, device.CommandAgent)
+	reported := pubsub.NewSubscription[types.KubeClusterUpdateStatus](bus, device.CommandAgent, pubsub.FilesOnly())
+	drainRequest := pubsub.NewSubscription[types.NodeDrainRequest](bus, device.CommandAgent, pubsub.FilesOnly())
+	leaveRequest := pubsub.NewSubscription[types.ClusterLeaveRequest](bus, device.CommandAgent, pubsub.FilesOnly())
+	detach := pubsub.NewSubscription[types.AppDetachRequest](bus, device.CommandAgent, pubsub.FilesOnly())
+	k3sRelease := pubsub.NewSubscription[types.K3sReleaseRequest](bus, device.CommandAgent, pubsub.FilesOnly())
+	k3sRetry := pubsub.NewSubscription[types.K3sRetryRequest](bus, device.CommandAgent, pubsub.FilesOnly())
+	k3sRollback := pubsub.NewSubscription[types.K3sRollbackRequest](bus, device.CommandAgent, pubsub.FilesOnly())
+	workloadsRequest := pubsub.NewSubscription[types.WorkloadsRequest](bus, device.CommandAgent, pubsub.FilesOnly())
+	certsReset := pubsub.NewSubscription[types.CertsResetRequest](bus, device.CommandAgent, pubsub.FilesOnly())
 	pageLooks := &pubsub.Table[types.MetricsLook]{} // in memory: the page is served by this process
-	looks := pubsub.Joined[types.MetricsLook]{Source: pubsub.NewSubscription[types.MetricsLook](bus, device.CommandAgent), Here: pageLooks, Name: "page.Looks"}
+	looks := pubsub.Joined[types.MetricsLook]{Source: pubsub.NewSubscription[types.MetricsLook](bus, device.CommandAgent, pubsub.FilesOnly()), Here: pageLooks, Name: "page.Looks"}
 
 	// Topics of this agent; each is made once, here.
 	clusterStatus := pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, device.Self)
