@@ -242,18 +242,12 @@ func agents(t *testing.T, c *devcluster.Cluster) {
 		t.Fatal(err)
 	}
 	defer done()
-	for what, row := range map[string]struct {
-		node  types.Node
-		proxy bool
-	}{
-		"a server": {types.Node{Name: "node-7", ControlPlane: true}, true},
-		"a worker": {types.Node{Name: "worker"}, false},
-	} {
-		text, err := admin.IssueAgentKubeconfig(t.Context(), row.node, 2*time.Hour)
+	for what, node := range map[string]types.Node{"a server": {Name: "node-7", ControlPlane: true}, "a worker": {Name: "worker"}} {
+		text, err := admin.IssueAgentKubeconfig(t.Context(), node, 2*time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last := record[len(record)-1]; last.Op != "issue kubeconfig" || last.Target != "kubeconfig/system:zedkube:"+row.node.Name {
+		if last := record[len(record)-1]; last.Op != "issue kubeconfig" || last.Target != "kubeconfig/system:zedkube:"+node.Name {
 			t.Errorf("%s: its record is %+v", what, last)
 		}
 		cfg, err := clientcmd.RESTConfigFromKubeConfig(text)
@@ -267,12 +261,14 @@ func agents(t *testing.T, c *devcluster.Cluster) {
 		}
 		as := kubernetes.NewForConfigOrDie(cfg)
 		who, err := as.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-		if err != nil || who.Status.UserInfo.Username != "system:zedkube:"+row.node.Name {
+		if err != nil || who.Status.UserInfo.Username != "system:zedkube:"+node.Name {
 			t.Errorf("%s is %+v, %v", what, who, err)
 		}
 		for verb, want := range map[authorizationv1.ResourceAttributes]bool{
 			{Verb: "patch", Resource: "nodes", Name: "x"}:                                                           true,
-			{Verb: "get", Resource: "nodes", Subresource: "proxy", Name: "x"}:                                       row.proxy,
+			{Verb: "get", Resource: "nodes", Subresource: "pods", Name: "x"}:                                        true,
+			{Verb: "get", Resource: "nodes", Subresource: "proxy", Name: "x"}:                                       false,
+			{Verb: "create", Resource: "nodes", Subresource: "proxy", Name: "x"}:                                    false,
 			{Verb: "get", Resource: "secrets", Namespace: "kube-system", Name: "x"}:                                 false,
 			{Verb: "create", Resource: "pods", Subresource: "exec", Namespace: "eve-kube-app", Name: "x"}:           false,
 			{Verb: "create", Resource: "pods", Namespace: "eve-kube-app"}:                                           false,

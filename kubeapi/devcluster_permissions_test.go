@@ -15,14 +15,14 @@ import (
 // elsewhere are the permissions of deploy/rbac.yaml that the stories here may do without. The
 // tests that are named fail if it was not needed; kubelets keep no audit log.
 var elsewhere = map[string]string{
-	"get nodes/stats":                                  "asked of the kubelet: test/metrics",
-	"get nodes/metrics":                                "asked of the kubelet: test/metrics",
+	"get nodes/stats":                                  "asked of the kubelet: test/metrics, TestRealNodes",
+	"get nodes/metrics":                                "asked of the kubelet: test/metrics, TestRealNodes",
+	"get nodes/log":                                    "asked of the kubelet: test/applogs, TestRealNodes",
+	"get nodes/pods":                                   "asked of the kubelet: TestRealNodes",
 	"list poddisruptionbudgets.policy":                 "TestPodsInTheWayAgainstARealAPIServer",
 	"list persistentvolumes":                           "TestPodsInTheWayAgainstARealAPIServer",
 	"list daemonsets.apps":                             "TestPodsInTheWayAgainstARealAPIServer",
-	"get persistentvolumeclaims":                       "a pod on the node with a claim of Longhorn's: kubeapi/pods, VolumeUsers",
-	"watch volumeattachments.storage.k8s.io":           "volumes that are not mounted: pkg/workload/mounts",
-	"get nodes/proxy":                                  "the story volumes of cmd/zedkube",
+	"get persistentvolumeclaims":                       "TestPodsInTheWayAgainstARealAPIServer",
 	"get pods/log in eve-kube-app":                     "real containers: test/applogs",
 	"bind clusterroles.rbac.authorization.k8s.io view": "asked for with each binding that is made",
 	"bind clusterroles.rbac.authorization.k8s.io edit": "asked for with each binding that is made",

@@ -14,12 +14,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
@@ -184,6 +181,12 @@ func TestAKubeletThatLiesOrFailsIsAnErrorAndNoSilence(t *testing.T) {
 		if err == nil || errors.Is(err, context.DeadlineExceeded) || name == "an endless pod" && !errors.Is(err, kubelet.ErrLongAnswer) {
 			t.Errorf("%s: %+v, %v", name, stats, err)
 		}
+		if stats, err := c.NodeStats(t.Context(), node); err == nil {
+			t.Errorf("%s, of another node: %+v", name, stats)
+		}
+		if pods, err := c.RunningPods(t.Context(), node); err == nil || pods != nil {
+			t.Errorf("%s: %+v, %v", name, pods, err)
+		}
 		if strings.HasPrefix(name, "an endless") || name == "500" || name == "broken off" {
 			got, err := c.KubeletContainers(t.Context(), node)
 			if err == nil || name == "an endless text" && !errors.Is(err, kubelet.ErrLongAnswer) {
@@ -218,60 +221,54 @@ func TestWithoutAKubeconfigNoKubeletIsAsked(t *testing.T) {
 	c, _ := newTestClient(t)
 	_, own := c.KubeletStats(t.Context(), types.Node{})
 	_, more := c.KubeletContainers(t.Context(), types.Node{})
-	_, other := c.NodeStats(t.Context(), "n1")
-	for _, err := range []error{own, more, other} {
+	_, other := c.NodeStats(t.Context(), types.Node{})
+	_, running := c.RunningPods(t.Context(), types.Node{})
+	_, logs := c.LogFiles(t.Context(), types.Node{}, keptPod, "c")
+	for _, err := range []error{own, more, other, running, logs} {
 		if !errors.Is(err, types.ErrNoAPI) {
 			t.Error(err)
 		}
 	}
 }
 
-func TestAnotherKubeletIsAskedThroughTheAPIServer(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	synctest.Test(t, func(t *testing.T) {
-		api := &fakeAPI{}
-		var answer atomic.Pointer[http.HandlerFunc] // a handler that hangs outlives its question
-		let := func(h http.HandlerFunc) { answer.Store(&h) }
-		let(answering(wholeSummary))
-		c, tb := newTestClient(t)
-		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/api/v1/nodes/n1/proxy/stats/summary" {
-				api.ServeHTTP(w, r)
-				return
+func TestAnotherKubeletProvesToBeThatOfItsNodeAndIsShownNoToken(t *testing.T) {
+	ca, other := kubetest.NewAuthority(t), kubetest.NewAuthority(t)
+	for name, row := range map[string]struct {
+		by    *kubetest.Authority
+		names []string
+		node  types.Node
+		ok    bool
+	}{
+		"by its name":                     {ca, []string{"n2", "10.0.0.9"}, types.Node{Name: "n2", InternalIP: "10.0.0.7"}, true},
+		"not by an address that it names": {ca, []string{"n1", "10.0.0.7", "127.0.0.1"}, types.Node{Name: "n2", InternalIP: "10.0.0.7"}, false},
+		"nor by one of this device":       {ca, []string{"n1", "10.0.0.7", "127.0.0.1"}, types.Node{Name: "n2", InternalIP: "127.0.0.1"}, false},
+		"not to another authority":        {other, []string{"n2", "10.0.0.7"}, types.Node{Name: "n2", InternalIP: "10.0.0.7"}, false},
+		"not where it has no address":     {ca, []string{"n2"}, types.Node{Name: "n2"}, false},
+		"nor a name":                      {ca, []string{"10.0.0.7"}, types.Node{InternalIP: "10.0.0.7"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := playKubelet(t, ca, row.by, row.names, func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "" {
+					t.Errorf("%s is asked with a token", r.URL)
+				}
+				switch {
+				case r.URL.Path == "/runningpods/":
+					_, _ = io.WriteString(w, `{"kind":"PodList","items":[{"metadata":{"namespace":"a","name":"b","uid":"c"}}]}`)
+				case r.URL.String() == "/stats/summary?only_cpu_and_memory=true":
+					_, _ = io.WriteString(w, strings.Replace(wholeSummary, "n1", "n2", 1))
+				default:
+					t.Errorf("asks %s", r.URL)
+				}
+			})
+			k.cfg.TLSClientConfig.ServerName, k.cfg.BearerToken = "kube", "secret"
+			c, _ := connected(t, k.cfg, &kubetest.InMemory{Handler: &fakeAPI{}})
+			stats, err := c.NodeStats(t.Context(), row.node)
+			if (err == nil) != row.ok || row.ok && *stats.Node.CPU != 5 {
+				t.Errorf("%+v, %v", stats, err)
 			}
-			if r.URL.Query().Get("only_cpu_and_memory") != "true" {
-				t.Errorf("asks %s", r.URL)
+			if pods, err := c.RunningPods(t.Context(), row.node); (err == nil) != row.ok || row.ok != (len(pods) == 1) {
+				t.Errorf("%+v, %v", pods, err)
 			}
-			(*answer.Load())(w, r)
-		})})
-		defer end()
-		time.Sleep(time.Second)
-		if stats, err := c.NodeStats(t.Context(), "n1"); err != nil || *stats.Node.CPU != 5 {
-			t.Errorf("%+v, %v", stats, err)
-		}
-		for _, name := range []string{"..", "n1/proxy", "n1%2f"} {
-			if _, err := c.NodeStats(t.Context(), name); err == nil {
-				t.Errorf("%s is asked", name)
-			}
-		}
-		let(status500)
-		synctest.Wait()
-		before := api.count()
-		for range 5 {
-			_, _ = c.NodeStats(t.Context(), "n1")
-			synctest.Wait()
-		}
-		if n := api.count() - before; n != 0 {
-			t.Errorf("a kubelet that fails makes the API server doubted: it is asked %d times", n)
-		}
-		for _, h := range []http.HandlerFunc{status500, hang, answering("no"), answering(strings.Replace(wholeSummary, "n1", "n2", 1)), endless(503, "", "x"), endless(200, `{"node":{"nodeName":"n1"},"pods":[`, `{},`)} {
-			let(h)
-			if stats, err := c.NodeStats(t.Context(), "n1"); err == nil {
-				t.Errorf("%+v", stats)
-			}
-		}
-		if s := tb.status(); !s.Answers() {
-			t.Errorf("the API server is taken for silent: %+v", s)
-		}
-	})
+		})
+	}
 }

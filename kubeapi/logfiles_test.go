@@ -19,7 +19,7 @@ import (
 
 var keptPod = types.Pod{Namespace: access.Namespace, Name: "web-1", UID: "7e0f", NodeName: "n1"}
 
-// keptLogs serves files of a container as a kubelet behind the API server does.
+// keptLogs serves files of a container as a kubelet does.
 func keptLogs(t *testing.T, files map[string]string) *Client {
 	t.Helper()
 	root := t.TempDir()
@@ -39,14 +39,14 @@ func keptLogs(t *testing.T, files map[string]string) *Client {
 			t.Fatal(err)
 		}
 	}
-	serve := http.StripPrefix("/api/v1/nodes/n1/proxy/logs/", http.FileServer(http.Dir(root)))
-	return dialTest(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	serve := http.StripPrefix("/logs/", http.FileServer(http.Dir(root)))
+	return running(t, func(w http.ResponseWriter, r *http.Request) {
 		if accept := r.Header.Get("Accept"); accept != "*/*" { // kubelets say so, too
 			http.Error(w, accept, http.StatusNotAcceptable)
 			return
 		}
 		serve.ServeHTTP(w, r)
-	}))
+	})
 }
 
 func TestWhichFilesAKubeletKeepsOfALog(t *testing.T) {
@@ -55,7 +55,7 @@ func TestWhichFilesAKubeletKeepsOfALog(t *testing.T) {
 		"1.log.20261122-102959": "", "1.log.20261122-102959.gz": "", "1.log.20261122-102930": "", "1.log.20261122-102930.tmp": "",
 		"9999999999.log": "", "x.log": "", "0.log.evil": "", "<a>.log": "",
 	})
-	files, err := c.LogFiles(t.Context(), keptPod, "c")
+	files, err := c.LogFiles(t.Context(), askedNode, keptPod, "c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestWhichFilesAKubeletKeepsOfALog(t *testing.T) {
 	if f := files[3]; f.Run != 1 || !f.Rotated || files[5].Rotated || files[6].Run != 10 {
 		t.Errorf("%+v", files)
 	}
-	if _, err := c.LogFiles(t.Context(), keptPod, "other"); !errors.Is(err, types.ErrNoLog) {
+	if _, err := c.LogFiles(t.Context(), askedNode, keptPod, "other"); !errors.Is(err, types.ErrNoLog) {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 }
@@ -89,7 +89,7 @@ func TestAKeptFileReadsAsTheLog(t *testing.T) {
 		"2026-11-22T10:20:36Z  half"
 	c := keptLogs(t, map[string]string{"0.log.20261122-102030": text, "0.log.20261122-102029.gz": text, "0.log.20261122-102028": "what is this\n"})
 	for _, name := range []string{"0.log.20261122-102030", "0.log.20261122-102029.gz"} {
-		body, err := c.LogFile(t.Context(), keptPod, "c", types.LogFile{Name: name})
+		body, err := c.LogFile(t.Context(), askedNode, keptPod, "c", types.LogFile{Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestAKeptFileReadsAsTheLog(t *testing.T) {
 		}
 		_ = body.Close()
 	}
-	body, err := c.LogFile(t.Context(), keptPod, "c", types.LogFile{Name: "0.log.20261122-102028"})
+	body, err := c.LogFile(t.Context(), askedNode, keptPod, "c", types.LogFile{Name: "0.log.20261122-102028"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,15 +107,15 @@ func TestAKeptFileReadsAsTheLog(t *testing.T) {
 	if got, err := io.ReadAll(body); len(got) > 0 && !errors.Is(err, kubelet.ErrNoCRI) {
 		t.Errorf("a file of another kind: %q, %v", got, err)
 	}
-	if _, err := c.LogFile(t.Context(), keptPod, "c", types.LogFile{Name: "0.log.20261122-102027"}); !errors.Is(err, types.ErrNoLog) {
+	if _, err := c.LogFile(t.Context(), askedNode, keptPod, "c", types.LogFile{Name: "0.log.20261122-102027"}); !errors.Is(err, types.ErrNoLog) {
 		t.Errorf("a file that is gone: %v", err)
 	}
 }
 
 func TestAKubeletThatKeepsItsFilesForItself(t *testing.T) {
 	for code, want := range map[int]bool{403: true, 404: true, 405: true, 500: false, 503: false} {
-		c := dialTest(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", code) }))
-		if _, err := c.LogFiles(t.Context(), keptPod, "c"); err == nil || errors.Is(err, types.ErrNoLog) != want {
+		c := running(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", code) })
+		if _, err := c.LogFiles(t.Context(), askedNode, keptPod, "c"); err == nil || errors.Is(err, types.ErrNoLog) != want {
 			t.Errorf("HTTP %d: %v", code, err)
 		}
 	}

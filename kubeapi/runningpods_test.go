@@ -1,10 +1,10 @@
 package kubeapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,33 +17,26 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-const pathRunning = "/api/v1/nodes/n1/proxy/runningpods/"
-
-// running answers for the kubelet of n1.
-func running(t *testing.T, answer http.HandlerFunc) (*Client, *fakeAPI) {
-	api := someCluster()
-	s := objectsOf(nil)
-	s.lie = func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == pathRunning {
-			answer(w, r)
-			return
-		}
-		api.ServeHTTP(w, r)
-	}
-	return s.client(t), api
+// running is a client that asks a kubelet of n1 with these answers.
+func running(t *testing.T, answer http.HandlerFunc) *Client {
+	ca := kubetest.NewAuthority(t)
+	c, _ := connected(t, playKubelet(t, ca, ca, []string{"n1"}, answer).cfg, &kubetest.InMemory{Handler: &fakeAPI{}})
+	return c
 }
 
+var askedNode = types.Node{Name: "n1", InternalIP: "10.0.0.7"}
+
 func TestTheKubeletSaysWhatItsRuntimeRuns(t *testing.T) {
-	c, _ := running(t, func(w http.ResponseWriter, _ *http.Request) {
+	c := running(t, func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, 200, jsonObject{"kind": "PodList", "apiVersion": "v1", "metadata": jsonObject{}, "items": []any{
 			jsonObject{"metadata": jsonObject{"name": "web-1", "namespace": access.Namespace, "uid": "u1"}, "spec": jsonObject{"containers": []any{}}},
 		}})
 	})
-	got, err := c.RunningPods(t.Context(), "n1")
+	got, err := c.RunningPods(t.Context(), askedNode)
 	if diff := cmp.Diff([]types.PodRef{{Namespace: access.Namespace, Name: "web-1", UID: "u1"}}, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if _, err := c.RunningPods(t.Context(), ""); !errors.Is(err, kubelet.ErrNoNode) {
+	if _, err := c.RunningPods(t.Context(), types.Node{InternalIP: askedNode.InternalIP}); !errors.Is(err, kubelet.ErrNoNode) {
 		t.Errorf("of no node: %v", err)
 	}
 }
@@ -51,45 +44,29 @@ func TestTheKubeletSaysWhatItsRuntimeRuns(t *testing.T) {
 func TestNoAnswerOfTheKubeletIsNoEmptyList(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"503":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"403":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
 		"another kind": func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, jsonObject{"kind": "Status"}) },
 		"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
 		"nothing":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
+		"half": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte(`{"kind":"PodList","items":[]}`))
+		},
 		"a pod without": func(w http.ResponseWriter, _ *http.Request) {
 			reply(w, 200, jsonObject{"kind": "PodList", "items": []any{jsonObject{}}})
 		},
-		"hang": hang,
+		"hang": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			c, _ := running(t, answer)
-			if got, err := c.RunningPods(t.Context(), "n1"); err == nil || got != nil {
-				t.Errorf("%s: %v, %v", name, got, err)
+		t.Run(name, func(t *testing.T) {
+			c := running(t, answer)
+			ctx := t.Context()
+			if name == "hang" {
+				short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+				defer cancel()
+				ctx = short
 			}
-		})
-	}
-}
-
-func TestADeadKubeletIsNoSilentAPIServer(t *testing.T) {
-	for name, answer := range map[string]http.HandlerFunc{"502": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, "hang": hang} {
-		synctest.Test(t, func(t *testing.T) {
-			c, tb := newTestClient(t)
-			api := someCluster()
-			end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == pathRunning {
-					answer(w, r)
-					return
-				}
-				api.ServeHTTP(w, r)
-			})})
-			defer end()
-			time.Sleep(time.Minute)
-			before := api.count()
-			for range 20 {
-				if _, err := c.RunningPods(t.Context(), "n1"); err == nil {
-					t.Error("it answered")
-				}
-			}
-			if n, s := api.count()-before, tb.status(); n > 45 || !s.Answers() || !s.Synced {
-				t.Errorf("%s: %d further requests, status %+v", name, n, s)
+			if got, err := c.RunningPods(ctx, askedNode); err == nil || got != nil {
+				t.Errorf("%v, %v", got, err)
 			}
 		})
 	}

@@ -121,17 +121,6 @@ func permit(s *story, _ *testscript.TestScript, _ []string) error {
 	return s.fleet.Cluster.Permit(s.ctx)
 }
 
-// needed PERMISSION...: an agent has asked for that, as in 'get pods/log in eve-kube-app',
-// in this story or in one before on this control plane.
-func needed(s *story, _ *testscript.TestScript, args []string) error {
-	return eventually(func() string {
-		if err := s.fleet.Cluster.Needed(s.ctx, args...); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
-}
-
 // reboot NODE: the controller's reboot command.
 func reboot(s *story, _ *testscript.TestScript, args []string) error {
 	m, _, err := s.member(args[0])

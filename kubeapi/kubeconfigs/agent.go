@@ -24,11 +24,10 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// Who an agent is to the API server; deploy/rbac.yaml names the groups.
+// Who an agent is to the API server; deploy/rbac.yaml names the group.
 const (
-	agentUser   = "system:zedkube:" // and the name of the node
-	agentGroup  = "system:zedkube"
-	serverGroup = "system:zedkube:servers" // nodes with an API server
+	agentUser  = "system:zedkube:" // and the name of the node
+	agentGroup = "system:zedkube"
 )
 
 var errNotSigned = errors.New("the controller manager has not signed the certificate")
@@ -38,9 +37,6 @@ var errNotSigned = errors.New("the controller manager has not signed the certifi
 // an administrator, who makes, approves and forgets the request.
 func (c *Client) IssueAgentKubeconfig(ctx context.Context, node types.Node, lasts time.Duration) (text []byte, err error) {
 	user := pkix.Name{CommonName: agentUser + node.Name, Organization: []string{agentGroup}}
-	if node.HasAPIServer() {
-		user.Organization = append(user.Organization, serverGroup)
-	}
 	request, key, err := requestOf(user)
 	if err != nil {
 		return nil, fmt.Errorf("issue a kubeconfig for zedkube: %w", err)

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -53,50 +52,76 @@ func (c *Client) KubeletContainers(ctx context.Context, node types.Node) (map[ty
 	return samples, err
 }
 
-// NodeStats asks a node's kubelet through the API server, for CPU and memory
-// only. A kubelet that does not answer says nothing of the API server.
-func (c *Client) NodeStats(ctx context.Context, node string) (types.KubeletStats, error) {
-	act := "ask the kubelet of node " + node
-	return access.Read(ctx, c.Session, act, func(ctx context.Context, conn *access.Connection) (types.KubeletStats, error) {
-		body, err := conn.Logs.RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("stats/summary").
-			Param("only_cpu_and_memory", "true").MaxRetries(0).Stream(ctx)
-		if err != nil {
-			return types.KubeletStats{}, err
-		}
-		defer body.Close()
-		return decodeSummary(&capped{body, summarySize}, node, time.Now())
+// NodeStats asks the kubelet of another node for CPU and memory only.
+func (c *Client) NodeStats(ctx context.Context, node types.Node) (types.KubeletStats, error) {
+	var stats types.KubeletStats
+	err := c.another(ctx, node, "/stats/summary?only_cpu_and_memory=true", func(body io.Reader) (err error) {
+		stats, err = decodeSummary(body, node.Name, time.Now())
+		return err
 	})
+	return stats, err
 }
 
-// kubelet lets take read the answer of a node's kubelet.
+// kubelet lets take read an answer of this node's kubelet.
 func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size int64, take func(io.Reader) error) error {
+	if err := c.answer(ctx, node, path, true, size, take); err != nil {
+		return fmt.Errorf("query this node's kubelet for %s: %w", path, err)
+	}
+	return nil
+}
+
+// another lets take read an answer of another node's kubelet. It is asked directly:
+// to ask through the API server takes nodes/proxy, with which one can also execute
+// commands in every pod.
+func (c *Client) another(ctx context.Context, node types.Node, path string, take func(io.Reader) error) error {
+	if err := c.answer(ctx, node, path, false, summarySize, take); err != nil {
+		return fmt.Errorf("query the kubelet of node %s for %s: %w", node.Name, path, err)
+	}
+	return nil
+}
+
+func (c *Client) answer(ctx context.Context, node types.Node, path string, own bool, size int64, take func(io.Reader) error) error {
 	conn, done, err := c.Use()
 	if err != nil {
-		return fmt.Errorf("query this node's kubelet: %w", err)
+		return err
 	}
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, kubeletWithin)
 	defer cancel()
-	secure, err := kubeletTLS(conn.Cfg)
+	body, err := open(ctx, conn.Cfg, node, path, own)
 	if err != nil {
 		return err
 	}
+	defer body.Close()
+	return take(&capped{body, size})
+}
+
+// open asks the kubelet of a node, which proves to be secure by the node's name, or
+// by its address where the node is the own one: its Node is what this device says of
+// itself. The Node of another one may name anybody's address.
+func open(ctx context.Context, cfg *rest.Config, node types.Node, path string, own bool) (io.ReadCloser, error) {
 	ip, err := netip.ParseAddr(node.InternalIP)
 	if err != nil {
-		return fmt.Errorf("query this node's kubelet: node %s has no internal address", node.Name)
+		return nil, fmt.Errorf("node %s has no internal address", node.Name)
+	}
+	secure, err := kubeletTLS(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if node.Name == "" {
+		return nil, ErrNoNode
 	}
 	url := "https://" + net.JoinHostPort(ip.String(), strconv.Itoa(types.PortKubelet)) + path
-	err = get(ctx, conn.Cfg, secure, url, size, take)
-	var otherName x509.HostnameError
-	if errors.As(err, &otherName) {
+	if own {
+		body, err := get(ctx, cfg, secure, url, true)
+		var otherName x509.HostnameError
+		if !errors.As(err, &otherName) {
+			return body, err
+		}
 		// Its certificate does not name the address, which the node may have got later.
-		secure.ServerName = node.Name
-		err = get(ctx, conn.Cfg, secure, url, size, take)
 	}
-	if err != nil {
-		return fmt.Errorf("query this node's kubelet for %s: %w", path, err)
-	}
-	return nil
+	secure.ServerName = node.Name
+	return get(ctx, cfg, secure, url, own)
 }
 
 // kubeletTLS trusts the authority of the kubeconfig only, and shows its certificate.
@@ -115,31 +140,40 @@ func kubeletTLS(cfg *rest.Config) (*tls.Config, error) {
 
 // get asks on a connection of its own, which costs less than to keep one for a
 // question a minute. The server proves to be secure.ServerName, or the host of the URL
-// where that is "".
-func get(ctx context.Context, cfg *rest.Config, secure *tls.Config, url string, size int64, take func(io.Reader) error) error {
-	rt, err := rest.HTTPWrappersForConfig(cfg, &http.Transport{
+// where that is "". Another node's is shown no token: it could use it, unlike a
+// certificate, in our place.
+func get(ctx context.Context, cfg *rest.Config, secure *tls.Config, url string, own bool) (io.ReadCloser, error) {
+	var rt http.RoundTripper = &http.Transport{
 		DialContext: cfg.Dial, TLSClientConfig: secure.Clone(), DisableKeepAlives: true,
 		DisableCompression: true, // and what comes compressed all the same is not taken
 		ReadBufferSize:     32 << 10,
-	})
-	if err != nil {
-		return fmt.Errorf("set up credentials of kubeconfig: %w", err)
+	}
+	if own {
+		var err error
+		if rt, err = rest.HTTPWrappersForConfig(cfg, rt); err != nil {
+			return nil, fmt.Errorf("set up credentials of kubeconfig: %w", err)
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	req.Header.Set("Accept", "*/*") // a log is no object
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := (&http.Client{Transport: rt, CheckRedirect: stay}).Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+		return nil, errors.Join(codeError(resp.StatusCode), resp.Body.Close())
 	}
-	return take(&capped{resp.Body, size})
+	return resp.Body, nil
 }
+
+// codeError is the code of an answer that is none.
+type codeError int
+
+func (e codeError) Error() string { return fmt.Sprintf("HTTP %d %s", int(e), http.StatusText(int(e))) }
 
 // capped is an answer that may not have more than so many bytes.
 type capped struct {
@@ -167,34 +201,39 @@ var ErrNoNode = errors.New("no node is named")
 // RunningPods returns the pods that the node's container runtime runs, as its
 // kubelet says, whatever the API server knows of them. It is everything or an
 // error.
-func (c *Client) RunningPods(ctx context.Context, node string) ([]types.PodRef, error) {
-	act := "ask node " + node + " which pods run"
-	if node == "" {
-		return nil, fmt.Errorf("%s: %w", act, ErrNoNode)
-	}
-	return access.Read(ctx, c.Session, act, func(ctx context.Context, conn *access.Connection) (pods []types.PodRef, err error) {
-		text, err := conn.Raw(ctx, "/api/v1/nodes/"+url.PathEscape(node)+"/proxy/runningpods/")
-		if err != nil {
-			return nil, err
-		}
-		var list struct {
-			Kind  string
-			Items []struct {
-				Metadata struct{ Namespace, Name, UID string }
-			}
-		}
-		if err := json.Unmarshal(text, &list); err != nil {
-			return nil, err
-		}
-		if list.Kind != "PodList" {
-			return nil, access.ErrOther
-		}
-		for _, p := range list.Items {
-			if p.Metadata.Name == "" || p.Metadata.UID == "" {
-				return nil, access.ErrNoName
-			}
-			pods = append(pods, types.PodRef(p.Metadata))
-		}
-		return pods, nil
+func (c *Client) RunningPods(ctx context.Context, node types.Node) (pods []types.PodRef, err error) {
+	err = c.another(ctx, node, "/runningpods/", func(body io.Reader) error {
+		pods, err = decodePods(body)
+		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return pods, nil
+}
+
+func decodePods(body io.Reader) (pods []types.PodRef, err error) {
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Kind  string
+		Items []struct {
+			Metadata struct{ Namespace, Name, UID string }
+		}
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	if list.Kind != "PodList" {
+		return nil, access.ErrOther
+	}
+	for _, p := range list.Items {
+		if p.Metadata.Name == "" || p.Metadata.UID == "" {
+			return nil, access.ErrNoName
+		}
+		pods = append(pods, types.PodRef(p.Metadata))
+	}
+	return pods, nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"net/http"
 	"path"
 	"regexp"
 	"slices"
@@ -20,7 +21,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -38,10 +38,10 @@ var (
 	filePattern = regexp.MustCompile(`^(\d+)\.log(\.\d{8}-\d{6}(\.gz)?)?$`)
 )
 
-// LogFiles lists the files that the kubelet keeps of a container's log, as they
-// were written. Its error wraps types.ErrNoLog where it does not serve them.
-func (c *Client) LogFiles(ctx context.Context, pod types.Pod, container string) ([]types.LogFile, error) {
-	body, err := c.nodeLog(ctx, pod, logDir(pod, container)+"/")
+// LogFiles lists the files that this node's kubelet keeps of a container's log, as
+// they were written. Its error wraps types.ErrNoLog where it does not serve them.
+func (c *Client) LogFiles(ctx context.Context, node types.Node, pod types.Pod, container string) ([]types.LogFile, error) {
+	body, err := c.nodeLog(ctx, node, logDir(pod, container)+"/")
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +82,8 @@ func logFiles(list string) []types.LogFile {
 const packed = ".gz"
 
 // LogFile opens one of them; its lines are as those of Logs.
-func (c *Client) LogFile(ctx context.Context, pod types.Pod, container string, file types.LogFile) (io.ReadCloser, error) {
-	body, err := c.nodeLog(ctx, pod, path.Join(logDir(pod, container), file.Name))
+func (c *Client) LogFile(ctx context.Context, node types.Node, pod types.Pod, container string, file types.LogFile) (io.ReadCloser, error) {
+	body, err := c.nodeLog(ctx, node, path.Join(logDir(pod, container), file.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -100,19 +100,33 @@ func (c *Client) LogFile(ctx context.Context, pod types.Pod, container string, f
 }
 
 func logDir(pod types.Pod, container string) string {
-	return path.Join("/api/v1/nodes", pod.NodeName, "proxy/logs/pods", pod.Namespace+"_"+pod.Name+"_"+pod.UID, container)
+	return path.Join("/logs/pods", pod.Namespace+"_"+pod.Name+"_"+pod.UID, container)
 }
 
-// nodeLog opens a file below /var/log of a pod's node, or a directory, whose path
-// ends with a slash.
-func (c *Client) nodeLog(ctx context.Context, pod types.Pod, path string) (io.ReadCloser, error) {
-	body, err := c.stream(ctx, pod, func(client rest.Interface) *rest.Request {
-		return client.Get().AbsPath(path).SetHeader("Accept", "*/*") // it is no object
-	})
-	if apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) { // this way is closed
+// nodeLog opens a file below /var/log of this node, or a directory, whose path
+// ends with a slash. Reading it ends when ctx does, and when another kubeconfig
+// comes into use.
+func (c *Client) nodeLog(ctx context.Context, node types.Node, path string) (io.ReadCloser, error) {
+	conn, done, err := c.Use()
+	if err != nil {
+		return nil, fmt.Errorf("read %s of this node's kubelet: %w", path, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	unlink := context.AfterFunc(conn.Ctx, cancel)
+	s := &logStream{ctx: ctx, end: sync.OnceFunc(func() {
+		unlink()
+		cancel()
+		done()
+	})}
+	if s.body, err = open(ctx, conn.Cfg, node, path, true); err == nil {
+		return s, nil
+	}
+	s.end()
+	var code codeError
+	if errors.As(err, &code) && slices.Contains([]codeError{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}, code) { // it is not there, or this way is closed
 		err = fmt.Errorf("%w: %w", types.ErrNoLog, err)
 	}
-	return body, err
+	return nil, fmt.Errorf("read %s of this node's kubelet: %w", path, err)
 }
 
 // criLog turns a runtime's log, "<time> <stream> <tags> <text>", into what a kubelet
@@ -192,14 +206,6 @@ func (c *criLog) readHead() error {
 // even send the head of its answer. The error wraps types.ErrNoLog where there
 // is no such log.
 func (c *Client) Logs(ctx context.Context, pod types.Pod, o types.LogOptions) (io.ReadCloser, error) {
-	return c.stream(ctx, pod, func(client rest.Interface) *rest.Request {
-		return client.Get().Namespace(pod.Namespace).Name(pod.Name).Resource("pods").SubResource("log").
-			VersionedParams(logOptions(o), scheme.ParameterCodec)
-	})
-}
-
-// stream opens what is asked for of a pod's log.
-func (c *Client) stream(ctx context.Context, pod types.Pod, ask func(rest.Interface) *rest.Request) (io.ReadCloser, error) {
 	conn, done, err := c.Use()
 	if err != nil {
 		return nil, fmt.Errorf("read log of pod %s: %w", pod.Key(), err)
@@ -218,7 +224,8 @@ func (c *Client) stream(ctx context.Context, pod types.Pod, ask func(rest.Interf
 		cancel()
 		done()
 	})
-	s.body, err = ask(conn.Logs.RESTClient()).MaxRetries(0).Stream(ctx)
+	s.body, err = conn.Logs.RESTClient().Get().Namespace(pod.Namespace).Name(pod.Name).Resource("pods").SubResource("log").
+		VersionedParams(logOptions(o), scheme.ParameterCodec).MaxRetries(0).Stream(ctx)
 	if err != nil {
 		s.end()
 		if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) { // what a kubelet says of a log that is not there

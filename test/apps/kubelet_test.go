@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +26,7 @@ import (
 // serve is the kubelet's page of what runs.
 func (s *sites) serve(t *testing.T, i int) {
 	t.Helper()
-	pair, err := tls.LoadX509KeyPair(filepath.Join(s.cluster.Dir, "apiserver.crt"), filepath.Join(s.cluster.Dir, "apiserver.key"))
+	pair, err := s.cluster.KubeletCertificate(i)
 	if err != nil {
 		t.Fatal(err)
 	}

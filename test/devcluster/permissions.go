@@ -38,7 +38,7 @@ func (c *Cluster) AgentKubeconfig(i int) ([]byte, error) {
 		ca, server = p.identity.ca, "https://"+p.address
 		p.mu.Unlock()
 	}
-	made, err := ca.issue(clientTemplate(agentUser+c.Nodes[i].Name, "system:zedkube", "system:zedkube:servers"))
+	made, err := ca.issue(clientTemplate(agentUser+c.Nodes[i].Name, "system:zedkube"))
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for the agent of %s: %w", c.Nodes[i].Name, err)
 	}

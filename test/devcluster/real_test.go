@@ -43,6 +43,7 @@ func TestRealNodes(t *testing.T) {
 		{"what a container printed before its restart is kept", previousLogIsKept},
 		{"the log of a container is rotated", logIsRotated},
 		{"the kubelet says what really runs", runningPodsAreSaid},
+		{"the kubelet shows an agent what it measures, runs and keeps, and executes nothing for it", kubeletServesAgents},
 		{"every node has a way to the pods of the others", podsReachPods},
 		{"without its kubelet a node is unknown and its containers go on, of a killed host nothing does", kubeletAndHostAreLost},
 		{"a cut node is unknown and its containers go on", realNodeIsCut},

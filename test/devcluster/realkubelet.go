@@ -3,6 +3,7 @@
 package devcluster
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"net"
@@ -87,14 +88,9 @@ func (c *Cluster) handlerArgs(i int) []string {
 func servesAs(at seat) string { return "kubelet-serving" + at.suffix }
 
 // writeKubeletCredentials makes the kubelet of a real node somebody, as client
-// and as server. Its certificate names what k3s has it name, and no other node.
+// and as server.
 func (c *Cluster) writeKubeletCredentials(at seat) error {
-	served, err := c.ca.issue(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: at.name},
-		DNSNames:    []string{at.name, "localhost"},
-		IPAddresses: []net.IP{net.ParseIP("127.0.0.1"), net.ParseIP(at.ip)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
+	served, err := c.ca.issue(kubeletTemplate(at.name, at.ip))
 	if err != nil {
 		return err
 	}
@@ -110,4 +106,23 @@ func (c *Cluster) writeKubeletCredentials(at seat) error {
 		return err
 	}
 	return writePEM(c.kubeconfigPath(user), c.userKubeconfig(user, at.server()))
+}
+
+// KubeletCertificate is for somebody who plays the kubelet of node i.
+func (c *Cluster) KubeletCertificate(i int) (tls.Certificate, error) {
+	made, err := c.ca.issue(kubeletTemplate(c.Nodes[i].Name, c.Nodes[i].IP))
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(made.cert, made.key)
+}
+
+// kubeletTemplate names what k3s has it name, and no other node.
+func kubeletTemplate(node, ip string) *x509.Certificate {
+	return &x509.Certificate{
+		Subject:     pkix.Name{CommonName: node},
+		DNSNames:    []string{node, "localhost"},
+		IPAddresses: []net.IP{net.ParseIP("127.0.0.1"), net.ParseIP(ip)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
 }

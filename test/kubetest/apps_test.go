@@ -188,8 +188,8 @@ func TestAttachmentsAndRunningPodsAreOfOneNode(t *testing.T) {
 		t.Errorf("%v, %v, %v", here, err, diff)
 	}
 	c.SetRunningPods("n2", types.PodRef{Name: "p"})
-	here2, _ := c.RunningPods(ctx, "n1")
-	there2, err := c.RunningPods(ctx, "n2")
+	here2, _ := c.RunningPods(ctx, types.Node{Name: "n1"})
+	there2, err := c.RunningPods(ctx, types.Node{Name: "n2"})
 	if len(here2) != 0 || len(there2) != 1 || err != nil {
 		t.Errorf("%v, %v, %v", here2, there2, err)
 	}
@@ -240,6 +240,6 @@ func appVerbs(c *Cluster) map[string]func(context.Context) error {
 		"fence":       func(ctx context.Context) error { return c.Fence(ctx, lost, types.Fence{By: "n1"}) },
 		"unfence":     func(ctx context.Context) error { return c.Unfence(ctx, lost) },
 		"witness":     func(ctx context.Context) error { return c.Witness(ctx, "n1", types.Witness{Round: 1}) },
-		"runningpods": func(ctx context.Context) error { _, err := c.RunningPods(ctx, "n2"); return err },
+		"runningpods": func(ctx context.Context) error { _, err := c.RunningPods(ctx, lost); return err },
 	}
 }

@@ -225,11 +225,11 @@ func (c *Cluster) SetRunningPods(node string, pods ...types.PodRef) {
 }
 
 // RunningPods returns what SetRunningPods said. Verb runningpods.
-func (c *Cluster) RunningPods(ctx context.Context, node string) ([]types.PodRef, error) {
-	if err := c.enter(ctx, "runningpods", node); err != nil {
+func (c *Cluster) RunningPods(ctx context.Context, node types.Node) ([]types.PodRef, error) {
+	if err := c.enter(ctx, "runningpods", node.Name); err != nil {
 		return nil, err
 	}
 	c.world.Lock()
 	defer c.world.Unlock()
-	return slices.Clone(c.held.apps.running[node]), nil
+	return slices.Clone(c.held.apps.running[node.Name]), nil
 }

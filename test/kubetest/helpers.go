@@ -124,12 +124,9 @@ func (c *Cluster) KubeletContainers(ctx context.Context, node types.Node) (map[t
 	return k.containers, err
 }
 
-// NodeStats (nodestats) asks a node's kubelet through the API server.
-func (c *Cluster) NodeStats(ctx context.Context, node string) (types.KubeletStats, error) {
-	if err := c.enter(ctx, "nodestats", node); err != nil {
-		return types.KubeletStats{}, err
-	}
-	k, err := c.kubelet(node)
+// NodeStats (nodestats) asks another node's kubelet, whatever the API server does.
+func (c *Cluster) NodeStats(ctx context.Context, node types.Node) (types.KubeletStats, error) {
+	k, err := c.askKubelet(ctx, "nodestats", node.Name)
 	return k.stats, err
 }
 

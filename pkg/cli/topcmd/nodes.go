@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// askEvery is how often nodes are asked through the API server: often enough
+	// askEvery is how often kubelets are asked: often enough
 	// that a value stays below the age from which it is marked.
 	askEvery = 10 * time.Second
 	// askWithin bounds the question to one node.
@@ -31,7 +31,7 @@ const (
 
 type nodeAsker interface {
 	FreshNodes(ctx context.Context) ([]types.Node, error)
-	NodeStats(ctx context.Context, node string) (types.KubeletStats, error)
+	NodeStats(ctx context.Context, node types.Node) (types.KubeletStats, error)
 }
 
 // nodeSample is what is known of a node at one moment.
@@ -96,33 +96,33 @@ func (a *nodeAsking) round(ctx context.Context, now time.Time) {
 		a.update(func() { a.err = err })
 		return
 	}
-	var ask []string
-	cores := map[string]int{}
+	var ask []types.Node
 	a.update(func() {
 		a.err, a.names = nil, nil
 		for _, n := range nodes {
 			a.names = append(a.names, n.Name)
-			cores[n.Name] = n.Cores
 			if now.Sub(a.newest(n.Name)).Abs() >= askEvery {
-				ask = append(ask, n.Name)
+				ask = append(ask, n)
 			}
 		}
 		maps.DeleteFunc(a.samples, func(name string, _ []nodeSample) bool { return !slices.Contains(a.names, name) })
-		slices.SortFunc(ask, func(x, y string) int { return cmp.Or(a.asked[x].Compare(a.asked[y]), strings.Compare(x, y)) })
+		slices.SortFunc(ask, func(x, y types.Node) int {
+			return cmp.Or(a.asked[x.Name].Compare(a.asked[y.Name]), strings.Compare(x.Name, y.Name))
+		})
 	})
 	ask = ask[:min(len(ask), askMost)]
 	var group errgroup.Group
 	group.SetLimit(askAtOnce)
-	for _, name := range ask {
+	for _, n := range ask {
 		group.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, askWithin)
 			defer cancel()
-			stats, err := a.kube.NodeStats(ctx, name)
+			stats, err := a.kube.NodeStats(ctx, n)
 			w := nodeSample{at: time.Now(), metrics: stats.Node, total: sum(stats.Node.MemoryWorking, stats.Node.MemoryAvailable), err: err}
-			w.metrics.Cores = cores[name]
+			w.metrics.Cores = n.Cores
 			a.update(func() {
-				a.asked[name] = w.at
-				a.know(name, w)
+				a.asked[n.Name] = w.at
+				a.know(n.Name, w)
 			})
 			return nil
 		})

@@ -107,12 +107,12 @@ func (k *kubelets) FreshNodes(context.Context) (nodes []types.Node, err error) {
 	return nodes, k.err
 }
 
-func (k *kubelets) NodeStats(ctx context.Context, node string) (s types.KubeletStats, err error) {
+func (k *kubelets) NodeStats(ctx context.Context, node types.Node) (s types.KubeletStats, err error) {
 	k.mu.Lock()
 	if k.asked == nil {
 		k.asked = map[string]int{}
 	}
-	k.asked[node]++
+	k.asked[node.Name]++
 	k.now++
 	k.most = max(k.most, k.now)
 	k.mu.Unlock()
@@ -121,7 +121,7 @@ func (k *kubelets) NodeStats(ctx context.Context, node string) (s types.KubeletS
 		k.now--
 		k.mu.Unlock()
 	}()
-	if k.slow[node] {
+	if k.slow[node.Name] {
 		<-ctx.Done()
 		return s, ctx.Err()
 	}
@@ -130,5 +130,5 @@ func (k *kubelets) NodeStats(ctx context.Context, node string) (s types.KubeletS
 	case <-ctx.Done():
 	}
 	s.Node = types.NodeMetrics{CPU: some(1e9), MemoryWorking: some(1 << 30), MemoryAvailable: some(3 << 30)}
-	return s, k.fails[node]
+	return s, k.fails[node.Name]
 }

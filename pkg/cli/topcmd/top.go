@@ -55,7 +55,7 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 		Short: "Show the resource usage of nodes, pods and containers, live",
 		Long: "Show live the resource usage of all nodes of the cluster, or of the pods or containers of this one.\n" +
 			"This node's values come from the agent, which measures every 5 s while this command runs. Other nodes'\n" +
-			"kubelets are asked through the API server. A value older than 15 s is marked with !; for pods and containers,\n" +
+			"kubelets are asked directly. A value older than 15 s is marked with !; for pods and containers,\n" +
 			"one older than 25 s, because kubelets measure them every 10 to 15 s. Unknown values are shown as -.\n" +
 			"q quits, c m n sort by cpu, memory or name, the arrow keys, space and b scroll.\n\n" + topExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {

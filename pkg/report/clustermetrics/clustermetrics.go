@@ -3,7 +3,7 @@
 //
 //	reads:  KubeLeaderElectInfo, EdgeNodeInfo, AppInstanceConfig, nodes, app pods, the API's health, KubeNodeMetrics
 //	writes: KubeClusterMetrics
-//	acts:   asks the kubelets of the other nodes through the API server
+//	acts:   asks the kubelets of the other nodes
 package clustermetrics
 
 import (
@@ -29,9 +29,8 @@ const period = time.Minute
 // Kube is what the component asks of the cluster. The verb ends when its
 // context does.
 type Kube interface {
-	// NodeStats asks a node's kubelet through the API server, for CPU and memory
-	// only.
-	NodeStats(ctx context.Context, node string) (types.KubeletStats, error)
+	// NodeStats asks another node's kubelet, for CPU and memory only.
+	NodeStats(ctx context.Context, node types.Node) (types.KubeletStats, error)
 }
 
 // Component tells what is measured. Every exported field is required.
@@ -116,7 +115,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 }
 
 const (
-	// atOnce and perSecond bound the requests, which the API server hands on.
+	// atOnce and perSecond bound the requests.
 	atOnce    = 4
 	perSecond = 4
 	// askTimeout is for one of them.
@@ -165,7 +164,8 @@ func (c *Component) ask(ctx context.Context, nodes []string) []answer {
 func (c *Component) askNode(ctx context.Context, node string, owners types.AppOwners) answer {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	stats, err := c.Kube.NodeStats(ctx, node)
+	row, _ := c.Nodes.Get(node) // one that has left has no address
+	stats, err := c.Kube.NodeStats(ctx, row)
 	a := answer{err: err}
 	a.metrics = types.ClusterNodeMetrics{Name: node, At: time.Now().UTC(), CPU: stats.Node.CPU, Memory: stats.Node.MemoryWorking}
 	for _, p := range stats.Pods {

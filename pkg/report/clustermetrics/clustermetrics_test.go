@@ -28,7 +28,7 @@ func TestTheOtherNodesAreAskedOnceAMinute(t *testing.T) {
 		}
 		for _, call := range s.cluster.Calls("nodestats") {
 			if call.Object == name(0) {
-				s.Error("the own node is asked through the API server")
+				s.Error("the own node is asked as others are")
 			}
 		}
 	})

@@ -51,11 +51,11 @@ type Kube interface {
 	// container has ended, or with the connection. Its error wraps types.ErrNoLog
 	// where there is no such log.
 	Logs(ctx context.Context, pod types.Pod, o types.LogOptions) (io.ReadCloser, error)
-	// LogFiles lists the files that the kubelet keeps of a container's log, as they
+	// LogFiles lists the files that the own node's kubelet keeps of a container's log, as they
 	// were written. Its error wraps types.ErrNoLog where it does not serve them.
-	LogFiles(ctx context.Context, pod types.Pod, container string) ([]types.LogFile, error)
+	LogFiles(ctx context.Context, node types.Node, pod types.Pod, container string) ([]types.LogFile, error)
 	// LogFile opens one of them; its lines are as those of Logs.
-	LogFile(ctx context.Context, pod types.Pod, container string, file types.LogFile) (io.ReadCloser, error)
+	LogFile(ctx context.Context, node types.Node, pod types.Pod, container string, file types.LogFile) (io.ReadCloser, error)
 }
 
 // Component is the log collector. Every exported field is required.
@@ -134,7 +134,7 @@ func (c *Component) look() facts {
 	info, _ := c.Info.Get(types.Global)
 	node, _ := types.OwnNode(c.Nodes.All(), info)
 	f := facts{
-		seen: known && api.Answers() && api.Synced && c.Configs.Synced(), self: node.Name,
+		seen: known && api.Answers() && api.Synced && c.Configs.Synced(), self: types.Node{Name: node.Name, InternalIP: node.InternalIP},
 		configs: c.Configs.All(),
 		known:   c.known, gone: map[string]time.Duration{},
 	}

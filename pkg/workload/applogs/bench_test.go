@@ -53,11 +53,11 @@ func (k steadyKube) Logs(ctx context.Context, _ types.Pod, _ types.LogOptions) (
 	return &steady{ctx: ctx, share: k.share, tick: time.NewTicker(10 * time.Millisecond)}, nil
 }
 
-func (steadyKube) LogFiles(context.Context, types.Pod, string) ([]types.LogFile, error) {
+func (steadyKube) LogFiles(context.Context, types.Node, types.Pod, string) ([]types.LogFile, error) {
 	return nil, types.ErrNoLog
 }
 
-func (steadyKube) LogFile(context.Context, types.Pod, string, types.LogFile) (io.ReadCloser, error) {
+func (steadyKube) LogFile(context.Context, types.Node, types.Pod, string, types.LogFile) (io.ReadCloser, error) {
 	return nil, types.ErrNoLog
 }
 

@@ -13,8 +13,8 @@ import (
 const guestConsole = "guest-console-log"
 
 type facts struct {
-	seen    bool   // the pods are all there are
-	self    string // name of the own Node; "" while it is not in the cluster
+	seen    bool       // the pods are all there are
+	self    types.Node // the own one, as far as its kubelet is asked; without a name while it is not in the cluster
 	configs map[string]types.AppInstanceConfig
 	pods    []types.Pod           // of this node
 	known   map[string]checkpoint // of logs that are or were read here, by key
@@ -30,6 +30,7 @@ type action struct {
 // want is one log to read: all that is known of a container.
 type want struct {
 	app       string
+	node      types.Node // of the pod
 	pod       types.Pod
 	container types.Container
 	off       bool // nobody wants its log
@@ -43,13 +44,13 @@ const forgetAfter = 10 * time.Minute
 
 // decide says which logs to read, from facts alone. What is not seen is not gone.
 func decide(f facts) action {
-	if !f.seen || f.self == "" {
+	if !f.seen || f.self.Name == "" {
 		return action{keep: true}
 	}
 	a := action{read: map[string]want{}}
 	owners := types.NewAppOwners(f.configs)
 	for _, p := range f.pods {
-		if p.NodeName != f.self {
+		if p.NodeName != f.self.Name {
 			continue
 		}
 		w, vmi := appOf(p, owners, f.known)
@@ -57,7 +58,7 @@ func decide(f facts) action {
 			if w.app == "" || vmi && c.Name != guestConsole || c.Now.ID == "" && c.Last.ID == "" {
 				continue
 			}
-			w.container = c
+			w.node, w.container = f.self, c
 			a.read[keyOf(p.UID, c.Name)] = w
 		}
 	}

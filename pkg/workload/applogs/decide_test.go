@@ -19,7 +19,7 @@ func TestWhichLogsAreRead(t *testing.T) {
 	pod := types.Pod{Namespace: "eve-kube-app", Name: "web-1", UID: podID, NodeName: "n1", App: "web-9f27b-0", Containers: []types.Container{
 		{Name: "init", Now: runs}, {Name: "c", Now: runs}, {Name: "crashed", Last: runs}, {Name: "waits", Waiting: "PodInitializing"},
 	}}
-	fine := facts{seen: true, self: "n1", configs: map[string]types.AppInstanceConfig{appID: cfg}, pods: []types.Pod{pod}}
+	fine := facts{seen: true, self: types.Node{Name: "n1", InternalIP: "10.0.0.1"}, configs: map[string]types.AppInstanceConfig{appID: cfg}, pods: []types.Pod{pod}}
 	all := []string{podID + "/c", podID + "/crashed", podID + "/init"}
 	for name, c := range map[string]struct {
 		change func(f *facts)
@@ -29,8 +29,8 @@ func TestWhichLogsAreRead(t *testing.T) {
 	}{
 		"every container that has a log":            {func(*facts) {}, all, false, nil},
 		"not while the API server is silent":        {func(f *facts) { f.seen = false }, nil, true, nil},
-		"not while this node is not in the cluster": {func(f *facts) { f.self = "" }, nil, true, nil},
-		"not those of another node":                 {func(f *facts) { f.self = "n2" }, nil, false, nil},
+		"not while this node is not in the cluster": {func(f *facts) { f.self.Name = "" }, nil, true, nil},
+		"not those of another node":                 {func(f *facts) { f.self.Name = "n2" }, nil, false, nil},
 		"not those of a pod of nobody's":            {func(f *facts) { f.configs = nil }, nil, false, nil},
 		"those of a pod that a purge replaces": {func(f *facts) {
 			cfg := cfg

@@ -131,7 +131,7 @@ func TestWhatIsNotKeptOfALogBeforeItsFirstReadKeepsNothingElseBack(t *testing.T)
 // unopened is a kubelet that lists rotated files and opens none.
 type unopened struct{ *kubelet }
 
-func (unopened) LogFile(context.Context, types.Pod, string, types.LogFile) (io.ReadCloser, error) {
+func (unopened) LogFile(context.Context, types.Node, types.Pod, string, types.LogFile) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("open: %w", errCut)
 }
 

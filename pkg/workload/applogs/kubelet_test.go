@@ -182,7 +182,7 @@ func (k *kubelet) Logs(ctx context.Context, _ types.Pod, o types.LogOptions) (io
 }
 
 // LogFiles implements Kube.
-func (k *kubelet) LogFiles(_ context.Context, _ types.Pod, container string) ([]types.LogFile, error) {
+func (k *kubelet) LogFiles(_ context.Context, _ types.Node, _ types.Pod, container string) ([]types.LogFile, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.opened++
@@ -211,7 +211,7 @@ func (k *kubelet) LogFiles(_ context.Context, _ types.Pod, container string) ([]
 }
 
 // LogFile implements Kube.
-func (k *kubelet) LogFile(ctx context.Context, _ types.Pod, container string, file types.LogFile) (io.ReadCloser, error) {
+func (k *kubelet) LogFile(ctx context.Context, _ types.Node, _ types.Pod, container string, file types.LogFile) (io.ReadCloser, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.opened++

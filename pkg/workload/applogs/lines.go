@@ -205,7 +205,7 @@ func (l *look) rotatedSince(ctx context.Context, newest time.Time) (old []oldLog
 			continue
 		}
 		l.idle.Reset(doubting)
-		body, err := l.kube.LogFile(ctx, l.pod, l.container.Name, f)
+		body, err := l.kube.LogFile(ctx, l.node, l.pod, l.container.Name, f)
 		if err != nil {
 			return old, notKept(err)
 		}
@@ -232,7 +232,7 @@ func (l *look) rotatedSince(ctx context.Context, newest time.Time) (old []oldLog
 func (t *follower) files(ctx context.Context, r reading) ([]types.LogFile, error) {
 	ctx, cancel := context.WithTimeout(ctx, doubting)
 	defer cancel()
-	files, err := t.kube.LogFiles(ctx, r.pod, r.container.Name)
+	files, err := t.kube.LogFiles(ctx, r.node, r.pod, r.container.Name)
 	if err != nil {
 		return nil, notKept(err)
 	}

@@ -173,8 +173,8 @@ type torn struct {
 	times int
 }
 
-func (k *torn) LogFile(ctx context.Context, pod types.Pod, container string, file types.LogFile) (io.ReadCloser, error) {
-	body, err := k.kubelet.LogFile(ctx, pod, container, file)
+func (k *torn) LogFile(ctx context.Context, node types.Node, pod types.Pod, container string, file types.LogFile) (io.ReadCloser, error) {
+	body, err := k.kubelet.LogFile(ctx, node, pod, container, file)
 	if k.times--; k.times < 0 || err != nil {
 		return body, err
 	}

@@ -45,7 +45,7 @@ type Kube interface {
 	// NodeAttachments lists the VolumeAttachments of a node.
 	NodeAttachments(ctx context.Context, node string) ([]types.Attachment, error)
 	// RunningPods lists what the runtime of a node really runs.
-	RunningPods(ctx context.Context, node string) ([]types.PodRef, error)
+	RunningPods(ctx context.Context, node types.Node) ([]types.PodRef, error)
 
 	// NoteRepair, SetWanted and SetAffinity change a set of that Version, or fail
 	// with an error that wraps types.ErrConflict.

@@ -209,7 +209,7 @@ func (f facts) bound(node string) map[string]bool {
 // unfence removes the taint once nothing runs on the node that the cluster does
 // not have there: a copy that was started elsewhere meanwhile.
 func (w *worker) unfence(ctx context.Context) error {
-	running, err := w.RunningPods(ctx, w.lost.Name)
+	running, err := w.RunningPods(ctx, w.lost)
 	if err != nil {
 		return fmt.Errorf("list the pods on %s: %w", w.lost.Name, err)
 	}
