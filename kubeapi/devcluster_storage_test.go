@@ -4,6 +4,8 @@ package kubeapi_test
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -77,6 +79,11 @@ func volumes(t *testing.T, c *devcluster.Cluster) {
 	if s := look(); len(s.Attachments) != 1 || s.Attachments[0].Volume != "vol-a" {
 		t.Errorf("attached here: %+v", s.Attachments)
 	}
+	do(a.mounts.Publish(types.Global, types.MountRecovery{Watch: true}))
+	eventually(t, "the own attachments are followed", 10*time.Second, func() bool {
+		rows := slices.Collect(maps.Values(a.attached.All()))
+		return len(rows) == 1 && rows[0].Volume == "vol-a"
+	})
 	do(c.DetachClaim(ctx, "vol-a", here), c.MoveVolume(ctx, "vol-a", ""))
 	becomes("detached", "vol-a", func(v types.Volume) bool { return v.State == "detached" && !v.Running })
 	if s := look(); len(s.Attachments) != 0 {

@@ -45,6 +45,8 @@ type agent struct {
 	configMaps pubsub.Table[types.NetworkAllocations]
 	dns        pubsub.Table[types.DNSServer]
 	rollout    pubsub.Table[types.DNSRollout]
+	mounts     pubsub.Table[types.MountRecovery]
+	attached   pubsub.Table[types.Attachment]
 }
 
 func (a *agent) status() types.APIStatus {
@@ -70,7 +72,7 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, Leases: &a.leases, API: &a.api,
 		VMIs: &a.vmis, Sets: &a.sets, Machines: &a.machines, Disabled: &a.disabled, Tables: &a.tables,
 		Membership: &a.member, Allocations: &a.configMaps, DNSServer: &a.dns, DNSRollout: &a.rollout, Issued: &a.issued,
-		Mounts: &pubsub.Table[types.MountRecovery]{}, OwnAttachments: &pubsub.Table[types.Attachment]{}, OwnVolumes: &pubsub.Table[types.Volume]{},
+		Mounts: &a.mounts, OwnAttachments: &a.attached, OwnVolumes: &pubsub.Table[types.Volume]{},
 	})
 	a.fill(a.Client)
 	ctx, cancel := context.WithCancel(context.Background())

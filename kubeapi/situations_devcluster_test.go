@@ -66,7 +66,25 @@ func TestPodsInTheWayAgainstARealAPIServer(t *testing.T) {
 	if err != nil || slices.ContainsFunc(pods, func(pod types.Pod) bool { return strings.HasPrefix(pod.Name, "everywhere") }) {
 		t.Errorf("a drain would evict the pod of a daemon set: %v, %v", pods, err)
 	}
-	needed(t, c, "list poddisruptionbudgets.policy", "list persistentvolumes", "list daemonsets.apps")
+	p.usesVolume(t)
+	needed(t, c, "list poddisruptionbudgets.policy", "list persistentvolumes", "list daemonsets.apps", "get persistentvolumeclaims")
+}
+
+// usesVolume asks who uses which volume on the first node.
+func (p *plight) usesVolume(t *testing.T) {
+	claim, err := p.CreateClaim(t.Context(), "vol-used")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.make(t, "user", func(pod *corev1.Pod) {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+		}}}
+	})
+	users, err := p.agent.VolumeUsers(t.Context(), p.node)
+	if err != nil || len(users["vol-used"]) != 1 || users["vol-used"][0].Name != "user" {
+		t.Errorf("volumes are used by %+v, %v", users, err)
+	}
 }
 
 // everywhere has a daemon set run on the nodes without a taint.
