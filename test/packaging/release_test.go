@@ -189,6 +189,7 @@ func TestWhatIsPackedStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run("by its unit", func(t *testing.T) { unitServes(t, program, string(unit)) })
+		t.Run("by its service", func(t *testing.T) { serviceServes(t, program, filepath.Join(dir, "zedkube.openrc")) })
 		t.Run("by its script", func(t *testing.T) { underPillar(t, program, filepath.Join(dir, "zedkube-start.sh")) })
 	}
 }
