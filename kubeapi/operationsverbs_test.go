@@ -23,12 +23,13 @@ func writings() map[string]writing {
 	lock := types.DrainLock{Holder: "n1", Version: "5"}
 	pod := types.Pod{Namespace: "ns", Name: "p", UID: "u1"}
 	return map[string]writing{
-		"Cordon":         {func(ctx context.Context, c *Client) error { return c.Cordon(ctx, "n1", types.Cordon{}) }, "cordon node/n1"},
-		"Uncordon":       {func(ctx context.Context, c *Client) error { return c.Uncordon(ctx, "n1") }, "uncordon node/n1"},
-		"UncordonLegacy": {func(ctx context.Context, c *Client) error { return c.UncordonLegacy(ctx, "n1", time.Now()) }, ""}, // there is none
-		"Unkeep":         {func(ctx context.Context, c *Client) error { return c.Unkeep(ctx, "n1") }, "unkeep cordon node/n1"},
-		"Stamp":          {func(ctx context.Context, c *Client) error { return c.Stamp(ctx, "n1", types.AgentStamp{}) }, "stamp node/n1"},
-		"ForgetStamp":    {func(ctx context.Context, c *Client) error { return c.ForgetStamp(ctx, node) }, ""}, // there is none
+		"Cordon":           {func(ctx context.Context, c *Client) error { return c.Cordon(ctx, "n1", types.Cordon{}) }, "cordon node/n1"},
+		"Uncordon":         {func(ctx context.Context, c *Client) error { return c.Uncordon(ctx, "n1") }, "uncordon node/n1"},
+		"OperatorUncordon": {func(ctx context.Context, c *Client) error { return c.OperatorUncordon(ctx, "n1") }, "uncordon node/n1"},
+		"UncordonLegacy":   {func(ctx context.Context, c *Client) error { return c.UncordonLegacy(ctx, "n1", time.Now()) }, ""}, // there is none
+		"Unkeep":           {func(ctx context.Context, c *Client) error { return c.Unkeep(ctx, "n1") }, "unkeep cordon node/n1"},
+		"Stamp":            {func(ctx context.Context, c *Client) error { return c.Stamp(ctx, "n1", types.AgentStamp{}) }, "stamp node/n1"},
+		"ForgetStamp":      {func(ctx context.Context, c *Client) error { return c.ForgetStamp(ctx, node) }, ""}, // there is none
 		"SetDrainConditions": {func(ctx context.Context, c *Client) error {
 			return c.SetDrainConditions(ctx, "n1", types.DrainConditions{Drained: true})
 		}, "set drain conditions node/n1"},

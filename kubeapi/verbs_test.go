@@ -132,6 +132,21 @@ func TestACordonMadeAfterOursWasUndoneIsForeign(t *testing.T) {
 	if err := c.Uncordon(t.Context(), "n1"); err != nil || !see().Spec.Unschedulable {
 		t.Errorf("a foreign cordon was undone: %v", err)
 	}
+	if err := c.OperatorUncordon(t.Context(), "n1"); err != nil || see().Spec.Unschedulable || see().Annotations[nodes.CordonAnnotation] != "" {
+		t.Errorf("for an operator it was not: %v, %+v", err, see())
+	}
+	for _, ours := range []types.Cordon{{}, {Kind: types.CordonWorkloads}} {
+		err := c.Cordon(t.Context(), "n1", ours)
+		if undo := c.OperatorUncordon(t.Context(), "n1"); err != nil || !errors.Is(undo, types.ErrOwnCordon) || !see().Spec.Unschedulable {
+			t.Errorf("%+v: %v, an operator has undone it: %v", ours, err, undo)
+		}
+		if err := errors.Join(c.Uncordon(t.Context(), "n1"), c.UncordonWorkloads(t.Context(), "n1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(c.Cordon(t.Context(), "n1", types.Cordon{}), c.KeepCordon(t.Context(), "n1"), c.OperatorUncordon(t.Context(), "n1")); err != nil || see().Spec.Unschedulable {
+		t.Errorf("one that is kept: %v", err)
+	}
 }
 
 func TestACordonInConflictForEverIsNotRefused(t *testing.T) {

@@ -293,6 +293,9 @@ type PodBudget struct {
 // ErrConflict is wrapped when someone else was faster.
 var ErrConflict = errors.New("changed by someone else")
 
+// ErrOwnCordon is wrapped where an operator may not undo a cordon of zedkube's.
+var ErrOwnCordon = errors.New("zedkube has cordoned it")
+
 // ErrHeld is wrapped when the repair lease is another node's.
 var ErrHeld = errors.New("held by another node")
 

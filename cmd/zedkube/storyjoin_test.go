@@ -88,7 +88,7 @@ func unsaid(s *story, _ *testscript.TestScript, args []string) error {
 	return nil
 }
 
-// waits PATTERN FLAGS: zedkube wait-join with these flags goes on, and prints this.
+// waits PATTERN FLAGS: zedkube join wait with these flags goes on, and prints this.
 func waits(s *story, ts *testscript.TestScript, args []string) error {
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()

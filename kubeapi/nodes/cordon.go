@@ -62,6 +62,21 @@ func (c *Client) Uncordon(ctx context.Context, node string) error {
 	})
 }
 
+// OperatorUncordon undoes what an operator may undo: a cordon that is kept, and one of somebody
+// else. One of a drain or of disabled workloads ends with what made it: ErrOwnCordon.
+func (c *Client) OperatorUncordon(ctx context.Context, node string) error {
+	return c.patchNode(ctx, "uncordon", node, asDrain, func(n *corev1.Node) (access.Values, error) {
+		cordon := ourCordon(n)
+		switch {
+		case !n.Spec.Unschedulable:
+			return nil, nil
+		case cordon != nil && (cordon.Kind != "" || n.Annotations[KeepAnnotation] != "true"):
+			return nil, types.ErrOwnCordon
+		}
+		return noCordon(), nil
+	})
+}
+
 // UncordonWorkloads undoes a Cordon for disabled workloads, and no other.
 func (c *Client) UncordonWorkloads(ctx context.Context, node string) error {
 	return c.patchNode(ctx, "uncordon", node, asDrain, func(n *corev1.Node) (access.Values, error) {

@@ -32,13 +32,17 @@ func New(version string, agent func(context.Context, device.Options) error, more
 	o := device.Options{Version: version, Reports: statusserver.ReportsAuto, Consent: k3supdate.ConsentNone}
 	run := func(c *cobra.Command, _ []string) error { return agent(c.Context(), o) }
 	root := device.NewRoot(&o,
-		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, statuscmd.NewCertsCommand, clustercmd.NewClusterCommand, nodescmd.NewNodesCommand, appscmd.NewAppsCommand, appscmd.NewVMIDetachCommand, appscmd.NewWorkloadsCommand, appscmd.NewLogsCommand,
-		draincmd.NewDrainCommand, membercmd.NewMembersCommand, membercmd.NewLeaveCommand, membercmd.NewK3sCommand, kubeconfigcmd.NewKubeconfigCommand, joincmd.NewJoinCommand, joincmd.NewWaitJoinCommand,
+		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, clustercmd.NewClusterCommand, appscmd.NewWorkloadsCommand, appscmd.NewLogsCommand,
+		draincmd.NewDrainCommand, draincmd.NewUncordonCommand, membercmd.NewLeaveCommand, kubeconfigcmd.NewKubeconfigCommand,
 		topcmd.NewTopCommand, topicscmd.NewTopicsCommand, auditcmd.NewAuditCommand,
 		joincmd.NewProbeCommand, supportcmd.NewUpdateStatusCommand, supportcmd.NewExportCommand, supportcmd.NewPageCommand, supportcmd.NewExplainCommand,
 	)
+	addMerged(root, &o)
 	root.RunE = run
-	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: terminal.Words(0), RunE: run}
+	root.Version = version
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.InitDefaultVersionFlag()
+	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: terminal.Words(0), RunE: run, Hidden: true}
 	for _, c := range []*cobra.Command{root, runCommand} {
 		c.Flags().Var(&o.Page, "page", "what to serve on 127.0.0.1:12347: off (nothing), metrics, or on (also the page, which requires a token; or another port); default metrics, off with --root")
 		c.Flags().BoolVar(&o.OnCluster, "page-on-cluster", false, "serve the same on the cluster address, to clients that prove that they know the cluster token")
@@ -52,7 +56,23 @@ func New(version string, agent func(context.Context, device.Options) error, more
 	}
 	whole := func() *cobra.Command { return New(version, agent) }
 	root.AddCommand(runCommand, supportcmd.NewBundleCommand(&o, whole), supportcmd.NewVersionCommand(version), terminal.NewCompletionCommand())
+	addExamples(root)
 	return root
+}
+
+// addMerged adds those that have others below them, which had names of their own before
+// (docs/decisions/0044-commands.md).
+func addMerged(root *cobra.Command, o *device.Options) {
+	nodes, apps, k3s, join := nodescmd.NewNodesCommand(o), appscmd.NewAppsCommand(o), membercmd.NewK3sCommand(o), joincmd.NewJoinCommand(o)
+	nodes.AddCommand(membercmd.NewForgetCommand(o), membercmd.NewRemoveCommand(o))
+	apps.AddCommand(terminal.Called("detach", appscmd.NewVMIDetachCommand(o)))
+	k3s.AddCommand(statuscmd.NewCertsCommand(o))
+	join.AddCommand(terminal.Called("wait", joincmd.NewWaitJoinCommand(o)))
+	root.AddCommand(nodes, apps, k3s, join,
+		terminal.Known(appscmd.NewVMIDetachCommand(o), "apps detach"),
+		terminal.Moved(membercmd.NewMembersCommand(o), "nodes"),
+		terminal.Moved(statuscmd.NewCertsCommand(o), "k3s certs"),
+		terminal.Moved(joincmd.NewWaitJoinCommand(o), "join wait"))
 }
 
 // Arguments are the words of a command line. Under the name of EVE's program that asks

@@ -5,14 +5,14 @@
 //	device      the device's files, its agent, the API server; the root command
 //	plan        what plans of a drain, a join and a leave share
 //
-//	draincmd    drain
-//	joincmd     join, wait-join, cluster-status-probe
-//	membercmd   leave, members, k3s
+//	draincmd    drain, uncordon
+//	joincmd     join, cluster-status-probe
+//	membercmd   leave, k3s, nodes forget and remove
 //	kubeconfigcmd kubeconfig
 //	clustercmd  cluster
 //	nodescmd    nodes
-//	statuscmd   status, doctor, certs (it shows nodes, applications and the drain as their commands do)
-//	appscmd     apps, logs, vmiDetach, workloads
+//	statuscmd   status, doctor, k3s certs (it shows nodes, applications and the drain as their commands do)
+//	appscmd     apps, logs, workloads
 //	topcmd      top
 //	topicscmd   topics
 //	auditcmd    audit

@@ -37,7 +37,7 @@ func TestHelpFitsATerminalAndSaysHowItEnds(t *testing.T) {
 		if use := c.UseLine(); len(use) >= 88 {
 			t.Errorf("%s: a usage of %d columns", use, len(use))
 		}
-		agent := c == root || c.Name() == "run" || c.Name() == "completion" || c.Name() == "version"
+		agent := c == root || c.Name() == "completion"
 		if !agent && (!strings.Contains(c.Long, "Exit codes:\n  0") || !strings.Contains(c.Long, "  99  unknown command")) {
 			t.Errorf("%s --help does not say its exit codes", c.CommandPath())
 		}
@@ -82,6 +82,12 @@ func TestWrongWordsSayWhatIsRight(t *testing.T) {
 		"frobnicate":         {unknownCommand, `unknown command "frobnicate"; "zedkube --help" lists them`},
 		"drain plam":         {unknownCommand, `unknown command "plam"; did you mean "zedkube drain plan"?`},
 		"join frobnicate":    {unknownCommand, `unknown command "frobnicate"; "zedkube join --help" lists them`},
+		"get nodes -o wide":  {unknownCommand, `unknown command "get"; did you mean "zedkube nodes"? kubectl is in "eve enter kube": kubectl get nodes`},
+		"get secrets":        {unknownCommand, `unknown command "get"; did you mean "zedkube status"? kubectl is in "eve enter kube": kubectl get secrets`},
+		"describe pod/cam-0": {unknownCommand, `unknown command "describe"; did you mean "zedkube top pods"? kubectl is in "eve enter kube": kubectl describe pod/cam-0`},
+		"cordon node-1":      {unknownCommand, `unknown command "cordon"; did you mean "zedkube drain request"? kubectl is in "eve enter kube": kubectl cordon node-1`},
+		"pods -A":            {unknownCommand, `unknown command "pods"; did you mean "zedkube top pods"? kubectl is in "eve enter kube": kubectl get pods`},
+		"exec -it x":         {unknownCommand, `unknown command "exec"; kubectl is in "eve enter kube": kubectl exec`},
 		"help frobnicate":    {unknownCommand, `unknown command "frobnicate"; "zedkube --help" lists them`},
 		"help drain plam":    {unknownCommand, `unknown command "plam"; did you mean "zedkube drain plan"?`},
 		"nodes a b":          {terminal.ExitUsage, "usage: zedkube nodes [NODE]"},
@@ -126,7 +132,7 @@ func TestARootThatIsNoneIsRefused(t *testing.T) {
 // arguments that it has to have.
 func everyWords() (all [][]string) {
 	needs := map[string][]string{
-		"unlock": {"node-1"}, "logs": {"cam"}, "vmiDetach": {"node-1", "6ba7b812-9dad-11d1-80b4-00c04fd430c8"}, "completion": {"bash"},
+		"unlock": {"node-1"}, "logs": {"cam"}, "detach": {"node-1", "6ba7b812-9dad-11d1-80b4-00c04fd430c8"}, "completion": {"bash"},
 		"release": {"v1.35.0+k3s1"}, "remove": {"node-1"}, "forget": {"node-1"}, "revoke": {"zedkube-kubeconfig-x7k2p"}, "agent": {"node-1"},
 	}
 	for _, c := range everyCommand(New("devel", nil)) {
@@ -158,7 +164,7 @@ func outside(arg string) bool {
 // agent nor API server: it ends soon, with an exit code that is documented and
 // says why, and prints nothing that a terminal obeys.
 func FuzzCommands(f *testing.F) {
-	commands := append(everyWords(), []string{"pubKubeClusterUpdateStatus"}, []string{"help"}, []string{"nonsense"}, []string{"logs"}, []string{"drain", "unlock"}, []string{"vmiDetach"})
+	commands := append(everyWords(), []string{"pubKubeClusterUpdateStatus"}, []string{"help"}, []string{"nonsense"}, []string{"logs"}, []string{"drain", "unlock"}, []string{"vmiDetach"}, []string{"uncordon"}, []string{"members", "remove"}, []string{"version"})
 	odd := []string{
 		"", "--", "-", "-o", "-o=", "-ojson", "-oyaml", "-o\njsonpath={.}", "-ojsonpath={..}", "-o=jsonpath={[*].a}", "--output=xml", "--watch", "-w", "--watch=maybe",
 		"--since=-1h", "--since=9999999h", "--since=\x1b[31m", "--until=12:00", "--limit=-1", "--limit=9223372036854775808", "--op=,,", "--by=\xff", "--time", "--failed",

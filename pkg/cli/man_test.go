@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/test/cmdtest"
 )
 
@@ -22,7 +24,18 @@ func TestManPages(t *testing.T) {
 	const dir = "../../docs/man"
 	want := map[string][]byte{}
 	for _, c := range everyCommand(New("devel", nil)) {
-		want[manName(c)+".1"] = manPage(c)
+		name := manName(c) + ".1"
+		date := dateOf(filepath.Join(dir, name))
+		page := manPage(c, date)
+		if old, _ := os.ReadFile(filepath.Join(dir, name)); *cmdtest.Update && !bytes.Equal(old, page) {
+			page = bytes.Replace(page, []byte(" 1 "+date+" "), []byte(" 1 "+time.Now().UTC().Format(time.DateOnly)+" "), 1)
+		}
+		if want[name] = page; c.Example == "" {
+			t.Errorf("%s has no example: examples.go", c.CommandPath())
+		}
+		if c.CommandPath() != "zedkube" && !strings.Contains(c.Example, c.CommandPath()) && !strings.Contains(c.Example, "zedkube "+c.Name()) {
+			t.Errorf("the example of %s is of another command: %s", c.CommandPath(), c.Example)
+		}
 	}
 	if *cmdtest.Update {
 		writePages(t, dir, want)
@@ -41,6 +54,75 @@ func TestManPages(t *testing.T) {
 		if err != nil || !bytes.Equal(got, page) {
 			t.Errorf("docs/man/%s is stale (%v): go test ./pkg/cli -run ManPages -update", name, err)
 		}
+	}
+}
+
+// dated matches the date of a page, which is when its text last changed.
+var dated = regexp.MustCompile(`^\.TH \S+ 1 (\d{4}-\d\d-\d\d) `)
+
+func dateOf(file string) string {
+	content, _ := os.ReadFile(file)
+	if m := dated.FindSubmatch(content); m != nil {
+		return string(m[1])
+	}
+	return ""
+}
+
+// TestNoExampleIsOfACommandThatThereIsNot holds them against the program: what they type is parsed
+// up to its flags.
+func TestNoExampleIsOfACommandThatThereIsNot(t *testing.T) {
+	root := New("devel", nil)
+	for path := range examples() {
+		if c, rest, err := root.Find(strings.Fields(path)[1:]); err != nil || len(rest) > 0 || c.CommandPath() != path || c.Deprecated != "" {
+			t.Errorf("there is an example of %s", path)
+		}
+	}
+	for _, c := range everyCommand(root) {
+		for line := range strings.Lines(c.Example) {
+			words := strings.Fields(line)
+			if i := slices.Index(words, "zedkube"); i >= 0 {
+				found, _, err := root.Find(words[i+1:])
+				if err != nil || !found.IsAvailableCommand() && found != root {
+					t.Errorf("%s: the example %q: %v", c.CommandPath(), line, err)
+					continue
+				}
+				for _, word := range words[i+1:] {
+					name, _, _ := strings.Cut(word, "=")
+					long, isLong := strings.CutPrefix(name, "--")
+					if isLong && found.Flags().Lookup(long) == nil && found.InheritedFlags().Lookup(long) == nil && long != "help" {
+						t.Errorf("%s: the example %q has a flag that %s has not", c.CommandPath(), line, found.CommandPath())
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestThereAreFewCommands bounds what an operator has to choose from, those that other
+// programs call and those under an older name left out.
+func TestThereAreFewCommands(t *testing.T) {
+	root := New("devel", nil)
+	shown := 1 // help
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			shown++
+		}
+	}
+	if shown > 24 {
+		t.Errorf("zedkube --help lists %d commands", shown)
+	}
+	for older, now := range map[string]string{"certs": "k3s certs", "certs reset": "k3s certs reset", "members remove": "nodes remove", "members forget": "nodes forget", "wait-join": "join wait", "vmiDetach": "apps detach"} {
+		c, _, err := root.Find(strings.Fields(older))
+		if is, _, _ := root.Find(strings.Fields(now)); err != nil || c == root || is == root || c.IsAvailableCommand() || !is.IsAvailableCommand() || c.Short != is.Short {
+			t.Errorf("%s is not %s: %v", older, now, err)
+		}
+	}
+	out, err := commanded(t.Context(), "--root", t.TempDir(), "certs", "-o", "json")
+	if !strings.HasPrefix(out, "Command \"certs\" is deprecated, it is now \"zedkube k3s certs\"") || strings.Count(out, "\n") != 1 || terminal.ExitCode(err) == 0 {
+		t.Errorf("under its older name it says %q, %v", out, err)
+	}
+	if out, err := commanded(t.Context(), "--version"); out != "devel\n" || err != nil {
+		t.Errorf("--version prints %q, %v", out, err)
 	}
 }
 
@@ -74,15 +156,30 @@ func everyCommand(c *cobra.Command) []*cobra.Command {
 // manName is the name of a command's page: zedkube-drain-status.
 func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manPage is a command's page, in man(7)'s macros. It carries no date and no
-// version: it changes when the command does.
-func manPage(c *cobra.Command) []byte {
+// files are what a command reads or writes that an operator may look for.
+func files() map[string][]string {
+	return map[string][]string{
+		"zedkube":                {"/run/zedkube/", "what the agent publishes, a directory for each topic", "/persist/status/zedkube/", "the same, of what outlasts a reboot", "/run/.kube/k3s/k3s.yaml", "how the API server is reached", "/run/zedkube/zedkube.sock", "where commands ask the agent"},
+		"zedkube apps detach":    {"/persist/kubelog/detach.log", "what it did"},
+		"zedkube audit":          {"/persist/zedkube/audit/", "the audit trail"},
+		"zedkube drain status":   {"/run/zedkube/NodeDrainProgress/global.json", "the progress", "/run/zedkube/NodeDrainStatus/global.json", "what EVE's agents see"},
+		"zedkube topics":         {"/run/AGENT/TOPIC/KEY.json", "a value", "/persist/status/AGENT/TOPIC/KEY.json", "one that outlasts a reboot"},
+		"zedkube support-bundle": {"zedkube-bundle.json", "in the archive: its files, and what is missing"},
+	}
+}
+
+// manPage is a command's page, in man(7)'s macros. It carries no version, and its date is of its text.
+func manPage(c *cobra.Command, date string) []byte {
 	var p manual
-	fmt.Fprintf(&p, ".TH %s 1 \"\" zedkube \"zedkube manual\"\n", strings.ToUpper(roff(manName(c))))
+	fmt.Fprintf(&p, ".TH %s 1 %s zedkube \"zedkube manual\"\n", strings.ToUpper(roff(manName(c))), date)
 	p.section("NAME")
 	fmt.Fprintf(&p, "%s \\- %s\n", roff(manName(c)), roff(c.Short))
 	p.section("SYNOPSIS")
-	fmt.Fprintf(&p, ".nf\n\\fB%s\\fR\n.fi\n", roff(c.UseLine()))
+	fmt.Fprintf(&p, ".nf\n\\fB%s\\fR\n", roff(c.UseLine()))
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&p, "\\fB%s\\fR \\fICOMMAND\\fR\n", roff(c.CommandPath()))
+	}
+	p.WriteString(".fi\n")
 	p.section("DESCRIPTION")
 	if c.Long == "" {
 		p.paragraph(c.Short + ".")
@@ -94,6 +191,12 @@ func manPage(c *cobra.Command) []byte {
 	if c.Example != "" {
 		p.section("EXAMPLES")
 		p.verbatim(c.Example)
+	}
+	if list := files()[c.CommandPath()]; len(list) > 0 {
+		p.section("FILES")
+		for pair := range slices.Chunk(list, 2) {
+			fmt.Fprintf(&p, ".TP\n\\fI%s\\fR\n%s\n", roff(pair[0]), roff(pair[1]))
+		}
 	}
 	p.seeAlso(c)
 	return p.Bytes()
@@ -232,7 +335,7 @@ func TestAManPageShowsTextAsItIs(t *testing.T) {
 	if n := len(everyCommand(root)); n != 2 {
 		t.Errorf("%d commands are shown", n)
 	}
-	want := `.TH TOOL\-DO\-IT 1 "" zedkube "zedkube manual"
+	want := `.TH TOOL\-DO\-IT 1 2026-11-26 zedkube "zedkube manual"
 .SH NAME
 tool\-do\-it \- Do it
 .SH SYNOPSIS
@@ -260,7 +363,7 @@ how: FORM (default table)
 .SH SEE ALSO
 \fBtool\fR(1)
 `
-	if got := string(manPage(c)); got != want {
+	if got := string(manPage(c, "2026-11-26")); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }

@@ -73,11 +73,11 @@ func auditSays(ctx context.Context, root string, args ...string) (out, warnings 
 func TestTheTrailAsPeopleSeeIt(t *testing.T) {
 	want := []string{
 		"AGE        OP             TARGET                  BY                   COMPONENT  OUTCOME       TOOK  WHY/ERROR",
-		"2d3h       cordon         node/n1                 UPDATE               drain      ok            41ms  base OS update",
-		"2d2h       evict          pod/eve-kube-app/cam-0  UPDATE               drain      refused x34    9ms  base OS update: a budget ?[31mis in the way",
-		"2d1h       uncordon       node/n1                 drain                drain      ok            1.5s  the device has rebooted",
-		"1h0m       request drain  node/n1                 OPERATOR             drain      ok               -  a disk is changed",
-		"1m0s       cordon         node/n1                 OPERATOR             drain      begun            -  a disk is changed",
+		"2d         cordon         node/n1                 UPDATE               drain      ok            41ms  base OS update",
+		"2d         evict          pod/eve-kube-app/cam-0  UPDATE               drain      refused x34    9ms  base OS update: a budget ?[31mis in the way",
+		"2d         uncordon       node/n1                 drain                drain      ok            1.5s  the device has rebooted",
+		"60m        request drain  node/n1                 OPERATOR             drain      ok               -  a disk is changed",
+		"60s        cordon         node/n1                 OPERATOR             drain      begun            -  a disk is changed",
 		"in 1h0m    write file     file//persist/x         k3s.config.override  k3sconfig  failed           -  no room",
 	}
 	got := terminal.Draw(cmdtest.Pipe, false, auditTable(auditTrail(), auditNow, false).Draw)
@@ -89,6 +89,9 @@ func TestTheTrailAsPeopleSeeIt(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	if head := terminal.Draw(80, false, auditTable(auditTrail(), auditNow, false).Draw)[0]; !strings.Contains(head, "WHY/ERROR") || strings.Contains(head, "COMPONENT") {
+		t.Errorf("at 80 columns it has %s", head)
 	}
 	for _, width := range []int{40, 80, 120} {
 		for _, line := range terminal.Draw(width, false, auditTable(auditTrail(), auditNow, false).Draw) {

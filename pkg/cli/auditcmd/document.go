@@ -15,7 +15,7 @@ type document struct {
 		Torn int `json:",omitzero"`
 		Lost int `json:",omitzero"`
 	} `json:",omitzero"`
-	Remarks  []string       `json:",omitempty"`
+	Remarks []string `json:",omitempty"`
 
 	OldItems    []types.Operation `json:"operations"`
 	OldProblems audit.Problems    `json:"problems,omitzero"`

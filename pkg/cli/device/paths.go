@@ -116,7 +116,7 @@ func NewRoot(o *Options, commands ...func(*Options) *cobra.Command) *cobra.Comma
 	flags.StringVar(&o.Root, "root", "", "directory that prefixes every path: a copy of a device's files, or one of several nodes on one machine")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>/run/.kube/k3s/k3s.yaml)")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		if c == root || c.Hidden {
+		if c == root {
 			return nil // the agent makes it
 		}
 		return checkRoot(o.Root)

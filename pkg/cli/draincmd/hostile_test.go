@@ -170,8 +170,8 @@ func TestOnlyNamesOfKubernetesAreOfferedForPasting(t *testing.T) {
 
 func TestSomebodyElsesCordonIsAskedAboutBeforeItIsUndone(t *testing.T) {
 	for cordon, want := range map[string][]string{
-		"operator": {"zedkube audit --op cordon,uncordon", "kubectl uncordon node-2"},
-		"kept":     {"kubectl uncordon node-2"},
+		"operator": {"zedkube audit --op cordon,uncordon", "zedkube uncordon node-2"},
+		"kept":     {"zedkube uncordon node-2"},
 	} {
 		r := emptying()
 		r.Progress = &types.NodeDrainProgress{Phase: types.PhaseIdle, Cordon: cordon}

@@ -108,7 +108,7 @@ func cancelDrain(out io.Writer, p device.Paths, now time.Time) error {
 	case len(others) > 0:
 		fmt.Fprintf(out, "The drain continues: %s still requests it.\n", strings.ToUpper(terminal.Listed(others)))
 	case removed && record.Progress != nil && record.Progress.Cordon == "kept":
-		fmt.Fprintln(out, "Its cordon is kept, as you asked. To make the node schedulable again: kubectl uncordon "+terminal.Clean(record.Node))
+		fmt.Fprintln(out, "Its cordon is kept, as you asked. To make the node schedulable again: zedkube uncordon "+terminal.Clean(record.Node))
 	case removed && record.Agent.Runs:
 		fmt.Fprintln(out, "The node becomes schedulable again as soon as the API server answers: zedkube drain status")
 	case removed:
@@ -124,7 +124,7 @@ func newKeepCordonCommand(o *device.Options) *cobra.Command {
 		Use:   "keep-cordon",
 		Short: "Keep this node unschedulable after its drain",
 		Long: "Keep this node unschedulable after its drain, even after a reboot.\n" +
-			"\"kubectl uncordon\" undoes this, and so does the start of the next drain.\n\n" + exitCodes,
+			"\"zedkube uncordon\" undoes this, and so does the start of the next drain.\n\n" + exitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			p := o.Paths()
@@ -163,7 +163,7 @@ func keepCordon(ctx context.Context, out io.Writer, kube cordonKeeper, info type
 	if err := kube.KeepCordon(ctx, own.Name); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "The cordon of %s is kept. To make the node schedulable again: kubectl uncordon %s\n", own.Name, own.Name)
+	fmt.Fprintf(out, "The cordon of %s is kept. To make the node schedulable again: zedkube uncordon %s\n", own.Name, own.Name)
 	return nil
 }
 

@@ -232,10 +232,10 @@ func adviseFor(r drainRecord, p device.Paths) []advice {
 		add("zedkube drain request", "drain this node; it is not rebooted afterwards")
 		switch r.Progress.Cordon {
 		case "kept":
-			add("kubectl uncordon "+nodeWord(r), "make this node schedulable again")
+			add("zedkube uncordon "+nodeWord(r), "make this node schedulable again")
 		case "operator":
 			add("zedkube audit --op cordon,uncordon", "find out who cordoned this node, and ask them first")
-			add("kubectl uncordon "+nodeWord(r), "make this node schedulable again, once they agree")
+			add("zedkube uncordon "+nodeWord(r), "make this node schedulable again, once they agree")
 		}
 	default:
 		adviseDuring(r, p, add)

@@ -103,7 +103,7 @@ func TestOnlyACordonOfZedkubesIsKept(t *testing.T) {
 		did  string
 		says string
 	}{
-		"ours":          {types.Node{Unschedulable: true, CordonedBy: ours}, "keep node-2", "kubectl uncordon node-2"},
+		"ours":          {types.Node{Unschedulable: true, CordonedBy: ours}, "keep node-2", "zedkube uncordon node-2"},
 		"none":          {types.Node{}, "", "it is not cordoned"},
 		"an operator's": {types.Node{Unschedulable: true}, "", "cordoned by somebody else"},
 		"the workloads'": {
@@ -129,7 +129,7 @@ func TestOnlyACordonOfZedkubesIsKept(t *testing.T) {
 }
 
 func TestCancelSaysWhetherPodsComeAgain(t *testing.T) {
-	for cordon, want := range map[string]string{"zedkube": "The node becomes schedulable again as soon as", "kept": "Its cordon is kept, as you asked. To make the node schedulable again: kubectl uncordon node-2"} {
+	for cordon, want := range map[string]string{"zedkube": "The node becomes schedulable again as soon as", "kept": "Its cordon is kept, as you asked. To make the node schedulable again: zedkube uncordon node-2"} {
 		p := deviceWith(t, fmt.Sprintf(`{"Phase":%q,"Cordon":%q,"Requesters":["OPERATOR"]}`, types.PhaseEmptying, cordon))
 		cmdtest.Lay(t, p.PID, strconv.Itoa(os.Getpid()))
 		cmdtest.Lay(t, p.Touch, "")

@@ -22,7 +22,7 @@ import (
 // NewJoinCommand is the parent of what can be asked about a join.
 func NewJoinCommand(o *device.Options) *cobra.Command {
 	return terminal.Group("join", "Check whether a node can join its cluster, and what blocks it",
-		"Check whether a node can join its cluster, and what blocks it. To wait until it may: zedkube wait-join.\n"+
+		"Check whether a node can join its cluster, and what blocks it. To wait until it may: zedkube join wait.\n"+
 			"A join is configured at the controller, not by a command.\n\n"+plan.ExitCodes,
 		newJoinPlanCommand(o))
 }

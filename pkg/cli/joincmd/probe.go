@@ -32,7 +32,8 @@ func newProbe(patience time.Duration) *cobra.Command {
 		Use:                ProbeName + " host port",
 		Short:              "Print the answer of a status server, asked by TLS with the join token on stdin",
 		Hidden:             true,
-		DisableFlagParsing: true, // it has no flags, whatever a host begins with
+		PersistentPreRunE:  func(*cobra.Command, []string) error { return nil }, // whatever the root is
+		DisableFlagParsing: true,                                                // it has no flags, whatever a host begins with
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return terminal.ExitWith(terminal.ExitProbeUsage, errors.New("usage: "+ProbeName+" <host> <port> < join-token"))

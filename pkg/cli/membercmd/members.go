@@ -27,18 +27,17 @@ const membersExitCodes = `Exit codes:
 // exitRefused is the exit code for what a rule does not allow, whatever the operator says.
 const exitRefused = 3
 
-// NewMembersCommand is the parent of what an operator may do about the other
-// members of the cluster.
+// NewMembersCommand is what "nodes" has for an operator under its name of before.
 func NewMembersCommand(o *device.Options) *cobra.Command {
 	return terminal.Group("members", "Manage nodes that are no longer members of the cluster",
 		"Manage nodes that are no longer members of the cluster. zedkube does this automatically where it is certain; these\n"+
 			"commands are for an operator who knows what it cannot know. See docs/operations.md, \"Members and the tie-breaker\".\n\n"+membersExitCodes,
-		newMembersForgetCommand(o), newMembersRemoveCommand(o))
+		NewForgetCommand(o), NewRemoveCommand(o))
 }
 
-// newMembersForgetCommand takes the stamp off a node that runs no zedkube of this
+// NewForgetCommand takes the stamp off a node that runs no zedkube of this
 // kind any more.
-func newMembersForgetCommand(o *device.Options) *cobra.Command {
+func NewForgetCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	return out.Flag(&cobra.Command{
 		Use:   "forget NODE",
@@ -47,7 +46,7 @@ func newMembersForgetCommand(o *device.Options) *cobra.Command {
 			"fell back to it. Its Node then no longer says that a zedkube of this kind runs there. Refused while the stamp is\n" +
 			"fresh: an agent writes it every " + types.StampEvery.String() + ", and it is stale once the agent of this node has not seen it change for\n" +
 			types.StampFresh.String() + ". An agent that is running writes it again. See docs/eve-image.md, \"Back\".\n\n" + membersExitCodes,
-		Example: "  zedkube members forget press-line-3",
+		Example: "  zedkube nodes forget press-line-3",
 		Args:    terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			p := o.Paths()
@@ -59,7 +58,7 @@ func newMembersForgetCommand(o *device.Options) *cobra.Command {
 				return terminal.ExitWith(exitRefused, fmt.Errorf("refused: only an agent that has been running for a while knows how old a stamp is: %w", err))
 			}
 			f.seen = seen
-			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube members forget "+args[0])
+			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube nodes forget "+args[0])
 			return out.RunAction(c, func(w io.Writer) error {
 				f.out = w
 				return device.WithAPI(ctx, p, func(kube *kubeapi.Client) error { return f.run(ctx, kube) })

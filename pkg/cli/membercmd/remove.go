@@ -33,7 +33,8 @@ const (
 	removeWithin = 2 * time.Minute
 )
 
-func newMembersRemoveCommand(o *device.Options) *cobra.Command {
+// NewRemoveCommand removes a node whose device is gone.
+func NewRemoveCommand(o *device.Options) *cobra.Command {
 	r := removing{try: reach.Try}
 	var out terminal.Outputs
 	c := &cobra.Command{
@@ -43,8 +44,8 @@ func newMembersRemoveCommand(o *device.Options) *cobra.Command {
 			"A device that comes back afterwards has to be set up again. Refused, whatever flags are given, while the Node is\n" +
 			"Ready, while its kubelet reports or the device answers a connection, if etcd would lose its quorum, and while\n" +
 			"another node drains. Volumes whose last healthy replica is there are lost: each has to be named.\n\n" + membersExitCodes,
-		Example: "  zedkube members remove press-line-3\n" +
-			"  zedkube members remove press-line-3 --yes --give-up-volume pvc-5f0e11c7",
+		Example: "  zedkube nodes remove press-line-3\n" +
+			"  zedkube nodes remove press-line-3 --yes --give-up-volume pvc-5f0e11c7",
 		Args: terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			p := o.Paths()
@@ -56,7 +57,7 @@ func newMembersRemoveCommand(o *device.Options) *cobra.Command {
 			if m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership")); err == nil && m.Config != nil {
 				r.masters = m.Config.MasterNodeIDs
 			}
-			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube members remove "+args[0])
+			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube nodes remove "+args[0])
 			return out.RunAction(c, func(w io.Writer) error {
 				r.out, r.asks = w, out.People()
 				kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, r.record) // until an answer is typed, and longer
@@ -268,7 +269,7 @@ func (r *removing) remove(ctx context.Context, own, target types.Node) (err erro
 	removal := members.Removal{
 		Remover: r.kube, Own: own, Node: target, Late: true, Reason: "MemberRemoved",
 		Judge:   func(ctx context.Context, nodes []types.Node) (string, error) { return r.judge(ctx, target, own, nodes) },
-		Message: fmt.Sprintf("an operator removed node %s (%s) by \"zedkube members remove\" on node %s", target.Name, target.UUID, own.Name),
+		Message: fmt.Sprintf("an operator removed node %s (%s) by \"zedkube nodes remove\" on node %s", target.Name, target.UUID, own.Name),
 	}
 	fmt.Fprintln(r.out, "Acquiring the drain lock and checking the nodes once more: up to 20 seconds.")
 	ctx, cancel := context.WithTimeout(ctx, removeWithin)

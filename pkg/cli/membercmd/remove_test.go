@@ -136,7 +136,7 @@ func TestWhichMemberAnOperatorMayRemove(t *testing.T) {
 				s := newRemoveScene()
 				c.change(s)
 				before := s.cluster.Lock()
-				ctx := types.Because(types.ActAs(t.Context(), "command"), "OPERATOR", "zedkube members remove")
+				ctx := types.Because(types.ActAs(t.Context(), "command"), "OPERATOR", "zedkube nodes remove")
 				err := device.APIError(s.run(ctx, &s.cluster))
 				if code := terminal.ExitCode(err); code != c.code {
 					t.Errorf("exit code %d: %v", code, err)
@@ -161,7 +161,7 @@ func (s *removeScene) checkAudit(t *testing.T, code int) {
 	t.Helper()
 	wrote := len(s.cluster.Calls("setlock")) + len(s.cluster.Calls("deletenode"))
 	switch {
-	case wrote > 0 && (len(s.audit) != 2 || !strings.HasPrefix(s.audit[0], "remove member node/node-3: zedkube members remove")):
+	case wrote > 0 && (len(s.audit) != 2 || !strings.HasPrefix(s.audit[0], "remove member node/node-3: zedkube nodes remove")):
 		t.Errorf("audit: %q", s.audit)
 	case code == 0 && s.audit[1] != "ok", code != 0 && len(s.audit) > 1 && s.audit[1] == "ok":
 		t.Errorf("audit: %q", s.audit)

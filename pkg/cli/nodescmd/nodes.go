@@ -234,7 +234,7 @@ func putNode(s *terminal.Screen, n overview.ClusterNode, now time.Time) {
 		s.Field("stamp", terminal.Plain, "last written by its agent "+terminal.Stamp(n.AgentAt, now))
 	}
 	if n.AgentStale {
-		s.Field("stamp", terminal.Yellow, fmt.Sprintf("it has not been renewed for %s or longer: zedkube may no longer run there. If it does not: zedkube members forget %s", types.StampFresh, terminal.Clean(n.Name)))
+		s.Field("stamp", terminal.Yellow, fmt.Sprintf("it has not been renewed for %s or longer: zedkube may no longer run there. If it does not: zedkube nodes forget %s", types.StampFresh, terminal.Clean(n.Name)))
 	}
 	if !n.Created.IsZero() {
 		s.Field("created", terminal.Plain, terminal.Stamp(n.Created, now))

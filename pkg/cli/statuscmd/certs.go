@@ -18,7 +18,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// certificates is what zedkube certs shows.
+// certificates is what zedkube k3s certs shows.
 type certificates struct {
 	ReadAt time.Time
 	At     time.Time // when the agent published them
@@ -134,7 +134,7 @@ func (v certificates) draw(s *terminal.Screen) {
 		s.Put(0, terminal.Plain, "not read: "+terminal.Clean(text))
 	}
 	if isDue(v.Leaves) {
-		s.Put(0, terminal.Plain, "k3s renews what is Renewable, Due or Urgent when it starts. zedkube restarts it for what is Due, one node a day; now: zedkube certs reset")
+		s.Put(0, terminal.Plain, "k3s renews what is Renewable, Due or Urgent when it starts. zedkube restarts it for what is Due, one node a day; now: zedkube k3s certs reset")
 	}
 	if v.Restart.Failed != "" {
 		s.Put(0, terminal.Red, terminal.Clean(v.Restart.Failed))

@@ -17,7 +17,7 @@ import (
 
 const day = 24 * time.Hour
 
-// certs is what zedkube certs prints on a device where the agent has published that.
+// certs is what zedkube k3s certs prints on a device where the agent has published that.
 func certs(t *testing.T, published string, args ...string) (string, error) {
 	t.Helper()
 	o := device.Options{Root: t.TempDir()}
@@ -56,7 +56,7 @@ func TestCertsShowsEachCertificateAndWhatIsToBeDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := certs(t, string(content))
-	for _, want := range []string{"expired", "Urgent", "Due", "/a/server-ca.crt", "not read: /a/b.crt", "The clock", "zedkube certs reset", "Rotating the CA"} {
+	for _, want := range []string{"expired", "Urgent", "Due", "/a/server-ca.crt", "not read: /a/b.crt", "The clock", "zedkube k3s certs reset", "Rotating the CA"} {
 		want = strings.Replace(want, "The clock", "clock may be wrong. It was set.", 1)
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)

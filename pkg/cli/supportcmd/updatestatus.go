@@ -23,10 +23,11 @@ import (
 // how far the update of its components has come.
 func NewUpdateStatusCommand(o *device.Options) *cobra.Command {
 	return &cobra.Command{
-		Use:    "pubKubeClusterUpdateStatus node component status destVersion [error]",
-		Short:  "Report the update of a component of the kube container",
-		Hidden: true,
-		Args:   terminal.Words(4, 5),
+		Use:               "pubKubeClusterUpdateStatus node component status destVersion [error]",
+		Short:             "Report the update of a component of the kube container",
+		Hidden:            true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // whatever the root is
+		Args:              terminal.Words(4, 5),
 		RunE: func(c *cobra.Command, args []string) error {
 			report, err := parseReport(args, time.Now())
 			if err != nil {

@@ -24,7 +24,7 @@ type built struct {
 func NewVersionCommand(version string) *cobra.Command {
 	var out terminal.Outputs
 	return out.Flag(&cobra.Command{
-		Use: "version", Short: "Print the version", Args: terminal.Words(0),
+		Use: "version", Short: "Print the version", Hidden: true, Args: terminal.Words(0),
 		Long: "Print the version; with -o json its commit, its Go version and its platform, too.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), 0, func(context.Context) terminal.View {

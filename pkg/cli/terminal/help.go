@@ -23,6 +23,9 @@ func Helpful(root *cobra.Command) {
 		return err
 	})
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if args := c.Flags().Args(); !c.HasParent() && len(args) > 0 { // the flags of a command that there is not
+			return NoCommand(c, args)
+		}
 		return ExitWith(ExitUsage, fmt.Errorf("%w; see %q", err, c.CommandPath()+" --help"))
 	})
 	root.SetHelpCommand(newHelpCommand())
@@ -175,6 +178,11 @@ func Words(numbers ...int) cobra.PositionalArgs {
 func NoCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
+	}
+	if !c.HasParent() {
+		if hint := kubectlHint(c, args); hint != "" {
+			return ExitWith(exitUnknownCommand, fmt.Errorf("unknown command %q; %s", Clean(args[0]), hint))
+		}
 	}
 	c.SuggestionsMinimumDistance = 2
 	hint := fmt.Sprintf("%q lists them", c.CommandPath()+" --help")

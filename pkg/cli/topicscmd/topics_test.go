@@ -54,7 +54,7 @@ func TestTopicsAreListedAndShown(t *testing.T) {
 		{[]string{"zedkube/NodeDrainStatus/other"}, 2, nil, "there is no such topic"},
 		{[]string{"../../etc/passwd"}, 2, nil, "there is no such topic"},
 		{[]string{"odd/Topic"}, 2, nil, "bad?[31m: it is not JSON"},
-		{[]string{"zedkube/NodeDrainStatus", "-o", "xml"}, 1, nil, "want table, json"},
+		{[]string{"zedkube/NodeDrainStatus", "-o", "xml"}, 1, nil, "want table, wide, name, json"},
 		{[]string{"a", "b"}, 1, nil, "usage"},
 	}
 	for _, r := range rows {
@@ -79,7 +79,7 @@ func TestTopicsAreListedAndShown(t *testing.T) {
 
 func TestTopicsAreCompleted(t *testing.T) {
 	got := topicNames(cmdtest.TopicsDevice(t))
-	if len(got) != 6 || got[0] != "baseosmgr/NodeDrainRequest" {
+	if len(got) != 10 || got[0] != "baseosmgr/NodeDrainRequest" || got[3] != "zedagent/NodeDrainRequest" || got[9] != "NodeDrainStatus" {
 		t.Errorf("%q", got)
 	}
 }

@@ -139,7 +139,7 @@ func (f facts) restarts(a *action) {
 		return
 	}
 	if len(lacking) > 0 {
-		r.Reason = waitsUntil("k3s is not restarted for its certificates yet: ", lacking, "zedkube certs reset")
+		r.Reason = waitsUntil("k3s is not restarted for its certificates yet: ", lacking, "zedkube k3s certs reset")
 		if snapshot := func(p types.KubeLifecyclePrecondition) bool { return p.Name == "Snapshot" }; a.prepare == noPreparation && f.evidence.saves &&
 			slices.ContainsFunc(lacking, snapshot) && f.prepared.due(save, a.status.To, f.uptime) {
 			a.prepare = save

@@ -154,7 +154,7 @@ func TestPreconditionsOfARestart(t *testing.T) {
 		changes []func(*facts)
 		lacks   string // in their order; "" where nothing is
 		words   string
-		release bool // zedkube certs reset does without it
+		release bool // zedkube k3s certs reset does without it
 	}{
 		"nothing is in the way":                   {left: due},
 		"nothing, of an operator's":               {left: 100 * day, changes: []func(*facts){asked}},
@@ -610,7 +610,7 @@ func TestACertificateThatNoRestartRenewsEndsTheRestarts(t *testing.T) {
 	if got := strings.Join(restarts, " "); got != "Due Due Due Urgent Urgent Urgent" {
 		t.Fatalf("restarted %s", got)
 	}
-	if r := a.status.Restart; r.Failed == "" || lacks(a) != "NotAgain" || !strings.Contains(r.Reason, "6 times without effect, and zedkube does not try again by itself: k3s was restarted and did not renew") || !strings.Contains(r.Reason, "zedkube certs reset") {
+	if r := a.status.Restart; r.Failed == "" || lacks(a) != "NotAgain" || !strings.Contains(r.Reason, "6 times without effect, and zedkube does not try again by itself: k3s was restarted and did not renew") || !strings.Contains(r.Reason, "zedkube k3s certs reset") {
 		t.Errorf("%+v", r)
 	}
 	f.request = types.CertsResetRequest{RequestedAt: f.now, Without: []string{"NotAgain"}}

@@ -302,7 +302,7 @@ func goesDown(n types.Node) bool {
 
 // command is what an operator who knows more than zedkube can do.
 func command(n types.Node) string {
-	return "if it is gone for good: zedkube members remove " + n.Name
+	return "if it is gone for good: zedkube nodes remove " + n.Name
 }
 
 // subject is something that all members are told alike.

@@ -107,7 +107,7 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		{"of two dead ones the first", func(f *facts) {
 			f.nodes = append(f.nodes, node("n4"), node("n5", down))
 		}, "n3", "", 2},
-		{"none that was never named: it may be about to join", func(f *facts) { f.past.named = devices("n1", "n2", "n4") }, "", "may be about to join; if it is gone for good: zedkube members remove n3", 1},
+		{"none that was never named: it may be about to join", func(f *facts) { f.past.named = devices("n1", "n2", "n4") }, "", "may be about to join; if it is gone for good: zedkube nodes remove n3", 1},
 		{"not before the controller was asked five times", func(f *facts) {
 			f.past.stale["uid-n3"] = trace{holds: true, asked: f.uptime - 5*time.Minute + time.Second, stamp: markOf(f.nodes[2])}
 		}, "", "omit node n3 for 5 configuration intervals", 1},
@@ -173,7 +173,7 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 				if joins := strings.Contains(s.Why, "about to join"); s.Joins != joins {
 					t.Errorf("joins %v, want %v", s.Joins, joins)
 				}
-				if f.past.long(f.nodes[2]) && s.Why != "" && !strings.Contains(s.Why, "zedkube members remove "+s.Node) {
+				if f.past.long(f.nodes[2]) && s.Why != "" && !strings.Contains(s.Why, "zedkube nodes remove "+s.Node) {
 					t.Errorf("after a day it does not say what an operator can do: %q", s.Why)
 				}
 				if row.remove == "" && row.why != "" && s.Why == "" {

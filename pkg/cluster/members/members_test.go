@@ -112,7 +112,7 @@ func TestAStaleNodeThatDiedInItsDrainIsRemovedWithItsLock(t *testing.T) {
 		s.cluster.SetLock(types.DrainLock{Holder: "n3", BootID: "boot-n3", Volumes: map[string]int{"v": 2}})
 		a := s.start("n1")
 		s.after(patience - time.Minute)
-		if m := s.says(a); !s.there("n3") || !strings.Contains(m.Why, "zedkube members remove n3") {
+		if m := s.says(a); !s.there("n3") || !strings.Contains(m.Why, "zedkube nodes remove n3") {
 			s.Errorf("before a day has passed: there %v, says %+v", s.there("n3"), m)
 		}
 		s.after(3 * time.Minute)

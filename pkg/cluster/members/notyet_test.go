@@ -46,7 +46,7 @@ func TestAMasterThatIsAboutToJoinIsNotRemoved(t *testing.T) {
 				if !s.there("n4") {
 					s.Fatal("a master that the controller has never named was removed")
 				}
-				if m := s.says(s.agents["n1"]); len(m.Stale) != 1 || !m.Stale[0].Joins || !strings.Contains(m.Stale[0].Why, "zedkube members remove n4") {
+				if m := s.says(s.agents["n1"]); len(m.Stale) != 1 || !m.Stale[0].Joins || !strings.Contains(m.Stale[0].Why, "zedkube nodes remove n4") {
 					s.Errorf("says %+v", m)
 				}
 				s.lists("n1", "n2", "n3", "n4")
@@ -70,7 +70,7 @@ func TestAListThatLacksARebootingMasterForAWhileRemovesNothing(t *testing.T) {
 		if !s.there("n3") {
 			s.Fatal("a node that reboots under the drain lock was removed")
 		}
-		if m := s.says(s.agents["n1"]); !strings.Contains(m.Why, "zedkube members remove n3") {
+		if m := s.says(s.agents["n1"]); !strings.Contains(m.Why, "zedkube nodes remove n3") {
 			s.Errorf("says %+v", m)
 		}
 		s.lists("n1", "n2", "n3")

@@ -93,7 +93,7 @@ func document(t *testing.T) object {
 				"responses": object{"200": trail, "400": plain("A filter is not valid."), "500": plain("The audit trail cannot be read.")},
 			}},
 			CertsPath: object{"delete": object{
-				"operationId": "resetCertificates", "summary": "Renew the certificates of k3s on this node that expire soon, as zedkube certs reset does.",
+				"operationId": "resetCertificates", "summary": "Renew the certificates of k3s on this node that expire soon, as zedkube k3s certs reset does.",
 				"parameters": []any{query("force", "true: also those that do not expire soon; their files are moved aside.")},
 				"responses": answers(g.of(reflect.TypeFor[types.CertsResetRequest]()), map[string]string{
 					"202": "The request has been made: k3s restarts under the drain lock.", "400": "The query is not valid.",

@@ -65,14 +65,14 @@ func inCommand(name string) string {
 func cordonKept(node, why string, since, now time.Time) types.Finding {
 	f := ok("An operator keeps the cordon of a drain%s%s", lasting(since, now), because(why))
 	if !since.IsZero() && now.Sub(since) >= types.LongCordon {
-		f.Severity, f.Remedy = types.SeverityWarn, "To make the node schedulable again: kubectl uncordon "+inCommand(node)+", or the next drain"
+		f.Severity, f.Remedy = types.SeverityWarn, "To make the node schedulable again: zedkube uncordon "+inCommand(node)+", or the next drain"
 	}
 	return f
 }
 
 // cordonForeign judges a cordon that is not one of zedkube's.
 func cordonForeign(node, what string) types.Finding {
-	return warn("See who did it with zedkube audit --op cordon,uncordon and ask them first, then: kubectl uncordon "+inCommand(node), "%s", what)
+	return warn("See who did it with zedkube audit --op cordon,uncordon and ask them first, then: zedkube uncordon "+inCommand(node), "%s", what)
 }
 
 // cordonSince is since when the own node is cordoned, as far as anyone says.

@@ -222,7 +222,7 @@ func judgeVersions(f nodesFacts) types.Finding {
 	}
 	switch {
 	case len(stale) > 0:
-		return warn("is the agent there running? Where EVE's own zedkube was installed again: zedkube members forget NODE", "No zedkube has reported for %s or longer on nodes where one ran: %s.", types.StampFresh, strings.Join(stale, ", "))
+		return warn("is the agent there running? Where EVE's own zedkube was installed again: zedkube nodes forget NODE", "No zedkube has reported for %s or longer on nodes where one ran: %s.", types.StampFresh, strings.Join(stale, ", "))
 	case len(agents) > 1:
 		return warn("update the nodes to the same image", "The nodes run different images: %s.", versionsText(agents))
 	case len(kubelets) > 1:

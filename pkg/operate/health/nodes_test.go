@@ -217,7 +217,7 @@ func TestLimits(t *testing.T) {
 
 func TestWhoCordonedIsAskedBeforeItIsUndone(t *testing.T) {
 	f := judgeCordon(seen{overview.Overview{ReadAt: now}}, nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.CordonedBy = true, "somebody else" })))
-	if want := "zedkube audit --op cordon,uncordon and ask them first, then: kubectl uncordon a"; !strings.HasSuffix(f.Remedy, want) {
+	if want := "zedkube audit --op cordon,uncordon and ask them first, then: zedkube uncordon a"; !strings.HasSuffix(f.Remedy, want) {
 		t.Errorf("it says %q, want ... %q", f.Remedy, want)
 	}
 }

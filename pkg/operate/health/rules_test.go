@@ -276,7 +276,7 @@ func TestRemediesDoNoHarm(t *testing.T) {
 		of   types.NodeStateType
 		says string
 	}{
-		{types.StateCordon, "ask them first, then: kubectl uncordon"},
+		{types.StateCordon, "ask them first, then: zedkube uncordon"},
 		{types.StateCACertificate, "rotate-ca --path=DIR"},
 		{types.StateClientCertificate, "k3s renews its certificates when it starts"},
 		{types.StateServerCertificate, "k3s renews its certificates when it starts"},

@@ -163,7 +163,7 @@ type Peer struct {
 // Answer is what became of the question that a joining node asks.
 type Answer struct {
 	May    bool
-	Reason string // a word: docs/commands.md, "zedkube wait-join"
+	Reason string // a word: docs/commands.md, "zedkube join wait"
 	Why    string // a sentence
 }
 
@@ -316,9 +316,9 @@ func (f Facts) cluster(all *findings, p Peer) {
 	case p.Status.Reason == "StatusNoToken":
 		all.add("cluster", Unknown, "name a file with the token: --token-file", "Whether it may join is not known: %s.", p.Status.Why)
 	case p.Status.Reason == "NotYet":
-		all.add("cluster", Warn, "wait: zedkube wait-join", "It must wait: %s.", p.Status.Why)
+		all.add("cluster", Warn, "wait: zedkube join wait", "It must wait: %s.", p.Status.Why)
 	default:
-		all.add("cluster", Blocks, "see docs/commands.md, zedkube wait-join, under "+p.Status.Reason, "It must wait: %s.", p.Status.Why)
+		all.add("cluster", Blocks, "see docs/commands.md, zedkube join wait, under "+p.Status.Reason, "It must wait: %s.", p.Status.Why)
 	}
 }
 
