@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/cli"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/test/golden"
 )
 
@@ -78,6 +82,97 @@ func withoutGolden(c *cobra.Command, there map[string]bool) (lacks []string) {
 	}
 	slices.Sort(lacks)
 	return lacks
+}
+
+// TestDocumentsKeepTheirContract holds what every command with -o prints against docs/json.md.
+func TestDocumentsKeepTheirContract(t *testing.T) {
+	for _, c := range []struct{ text, says string }{
+		{`{"APIVersion":"zedkube/v1","Kind":"A","Items":[{"Name":"n","TookSeconds":1}]}`, ""},
+		{`{"APIVersion":"zedkube/v2","Kind":"A"}`, "has the version zedkube/v2"},
+		{`{"APIVersion":"zedkube/v1","Kind":"B"}`, "is of kind B"},
+		{`[]`, "is no object"},
+		{`{"APIVersion":"zedkube/v1","Kind":"A","Items":[{"name":1}]}`, "Items.name"},
+		{`{"APIVersion":"zedkube/v1","Kind":"A","Topics":[{"Value":{"name":1}}]}`, ""},
+		{`{"APIVersion":"zedkube/v1","Kind":"A","Took":1}`, "Took has no unit"},
+		{`{"APIVersion":"zedkube/v1","Kind":"A","Took":"1s"}`, ""},
+	} {
+		if got := strings.Join(breaches(t, []byte(c.text), "A"), "; "); !strings.Contains(got, c.says) || (c.says == "") != (got == "") {
+			t.Errorf("%s: %q", c.text, got)
+		}
+	}
+	others := []string{"cluster", "export"} // their documents are not ours
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+		path := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+		text, err := os.ReadFile(filepath.Join(golden.Dir, strings.ToLower(strings.ReplaceAll(path, " ", "-"))+"-json.txt"))
+		if err != nil || c.Deprecated != "" || slices.Contains(others, path) {
+			return // TestEveryCommandHasItsGoldenOutput
+		}
+		document, _, _ := strings.Cut(string(text), "stderr:\n")
+		now := strings.ReplaceAll(document, ": N", ": 0") // what is masked
+		kind := ""
+		for _, word := range strings.FieldsFunc(strings.Replace(path, "vmiDetach", "apps detach", 1), func(r rune) bool { return r == ' ' || r == '-' }) {
+			kind += strings.ToUpper(word[:1]) + word[1:]
+		}
+		for _, breach := range breaches(t, []byte(now), kind) {
+			t.Errorf("zedkube %s -o json: %s", path, breach)
+		}
+	}
+	walk(cli.New("devel", nil))
+}
+
+var (
+	capital  = regexp.MustCompile(`^[A-Z]\w*$`)
+	noUnit   = regexp.MustCompile(`(Took|Age|Every|Elapsed|Duration|Timeout|Interval|Uptime|Grace)$`)
+	oldNames = []string{"operations", "problems", "remarks"}
+)
+
+// breaches are what in documents of a kind is not as docs/json.md has it.
+func breaches(t *testing.T, documents []byte, kind string) (list []string) {
+	t.Helper()
+	var look func(path string, v any)
+	look = func(path string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, item := range v {
+				look(path, item)
+			}
+		case map[string]any:
+			for name, value := range v {
+				at := strings.TrimPrefix(path+"."+name, ".")
+				if _, number := value.(float64); number && noUnit.MatchString(name) {
+					list = append(list, at+" has no unit")
+				}
+				switch {
+				case path == "" && slices.Contains(oldNames, name) || name == "Value":
+				case !capital.MatchString(name):
+					list = append(list, at)
+				default:
+					look(at, value)
+				}
+			}
+		}
+	}
+	for d := json.NewDecoder(bytes.NewReader(documents)); d.More(); {
+		var v any
+		if err := d.Decode(&v); err != nil {
+			t.Fatalf("%s: %v\n%s", kind, err, documents)
+		}
+		object, is := v.(map[string]any)
+		switch {
+		case !is:
+			return []string{"a document is no object"}
+		case object["APIVersion"] != terminal.APIVersion:
+			list = append(list, fmt.Sprintf("a document has the version %v", object["APIVersion"]))
+		case object["Kind"] != kind:
+			list = append(list, fmt.Sprintf("a document is of kind %v", object["Kind"]))
+		}
+		look("", v)
+	}
+	return list
 }
 
 // goldenAsked are the golden files that stories and tests on real nodes compare.

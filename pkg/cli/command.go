@@ -61,7 +61,7 @@ func New(version string, agent func(context.Context, device.Options) error, more
 }
 
 // addMerged adds those that have others below them, which had names of their own before
-// (docs/decisions/0044-commands.md).
+// (docs/decisions/0045-commands.md).
 func addMerged(root *cobra.Command, o *device.Options) {
 	nodes, apps, k3s, join := nodescmd.NewNodesCommand(o), appscmd.NewAppsCommand(o), membercmd.NewK3sCommand(o), joincmd.NewJoinCommand(o)
 	nodes.AddCommand(membercmd.NewForgetCommand(o), membercmd.NewRemoveCommand(o))
