@@ -117,6 +117,13 @@ func (r *Recorder) Save(path string) error {
 	return os.WriteFile(path, out.Bytes(), 0o644)
 }
 
+// Draw writes it as a picture.
+func (r *Recorder) Draw(path string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return os.WriteFile(path, SVG(r.moments), 0o644)
+}
+
 // Load reads what Save wrote.
 func Load(path string) ([]Moment, error) {
 	file, err := os.Open(path)

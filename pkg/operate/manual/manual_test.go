@@ -73,8 +73,10 @@ func TestOneLetterIsForgiven(t *testing.T) {
 func TestADocumentInParts(t *testing.T) {
 	got := parse("# Title\n\nOne\ntwo.\n<!-- not\nthis -->\n| a | |\n|---|---|\n| x \\| y |\n\n    code\n\n      more\n\n- one\n  on\n- two\n1. three\n")
 	want := []Block{
-		{Kind: Heading, Level: 1, Text: "Title"}, {Kind: Paragraph, Text: "One two."},
-		{Kind: Table, Rows: [][]string{{"a", ""}, {"x | y", ""}}}, {Kind: Code, Text: "code\n\n  more"},
+		{Kind: Heading, Level: 1, Text: "Title"},
+		{Kind: Paragraph, Text: "One two."},
+		{Kind: Table, Rows: [][]string{{"a", ""}, {"x | y", ""}}},
+		{Kind: Code, Text: "code\n\n  more"},
 		{Kind: List, Items: []string{"one on", "two", "three"}},
 	}
 	equal := func(a, b Block) bool {
