@@ -188,7 +188,7 @@ func judgeAddress(f addressFacts) types.Finding {
 		return noPort()
 	case f.looked && f.err != nil:
 		return bad("does the port exist? ip address", "Interface %s cannot be inspected: %v.", f.Interface, f.err)
-	case f.looked && !slices.Contains(f.found, prefix.Addr().Unmap()):
+	case f.looked && !has(f.found, prefix.Addr().Unmap()):
 		return bad("nim assigns it once zedkube has published it: zedkube topics nim/DeviceNetworkStatus", "Interface %s does not have address %s (it has %s).", f.Interface, prefix.Addr(), addresses(f.found))
 	case !f.AddressReady:
 		return warn("zedkube topics nim/DeviceNetworkStatus: ClusterIPAddr of the port", "%s is on %s, but nim has not reported it.", prefix.Addr(), f.Interface)
@@ -196,6 +196,12 @@ func judgeAddress(f addressFacts) types.Finding {
 		return ok("nim reports that %s is on %s.", prefix.Addr(), f.Interface)
 	}
 	return ok("%s is on %s.", prefix.Addr(), f.Interface)
+}
+
+// has reports that an interface with the addresses found answers for one. The loopback interface
+// answers for all of its kind.
+func has(found []netip.Addr, one netip.Addr) bool {
+	return slices.Contains(found, one) || one.IsLoopback() && slices.ContainsFunc(found, netip.Addr.IsLoopback)
 }
 
 func addresses(list []netip.Addr) string {

@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -113,7 +112,7 @@ func isHere(cluster string) bool {
 		return true
 	}
 	addrs, err := net.InterfaceAddrs()
-	return err != nil || slices.Contains(parsed(addrs), prefix.Addr().Unmap())
+	return err != nil || has(parsed(addrs), prefix.Addr().Unmap())
 }
 
 // statusAnswers is what port 12346 says of itself, and to joining nodes.
