@@ -55,9 +55,9 @@ help: ## list the targets
 build: ## the program, bin/zedkube; GOARCH=arm64 for the other architecture
 	CGO_ENABLED=0 GOOS=linux $(BUILD) $(RELEASE) -o $(OUT) ./cmd/zedkube
 
-run: ## three nodes on a real control plane, live in this terminal; KEEP=1 leaves them up. A recorded run as long as it builds
+run: ## three nodes on a real control plane, live in this terminal; KEEP=1 leaves them up, STORY=help lists more. A recorded run as long as it builds
 	@$(ALIKE) $(BUILD) -o bin/run ./test/run
-	@exec bin/run $(if $(KEEP),-keep)
+	@exec bin/run $(if $(KEEP),-keep) $(if $(STORY),-story "$(STORY)")
 
 recording: build cluster bin/demo ## record a run again, for `make run` to show while it builds
 	bin/demo -record

@@ -22,6 +22,7 @@ type options struct {
 	program  []string      // zedkube; before it what runs it, where that is not the kernel
 	dir      string        // of the devices; "" makes one
 	keep     bool          // leave everything running at the end
+	story    string        // what is told; "" for the drain
 	record   bool          // for make run to show while it builds
 	patience time.Duration // how long a step of the story may take
 }
@@ -31,12 +32,17 @@ func main() {
 	program := flag.String("program", "bin/zedkube", "the zedkube program")
 	emulator := flag.String("emulator", "", "what runs the program, if it is one for another processor: qemu-aarch64")
 	flag.BoolVar(&o.keep, "keep", false, "leave everything running at the end, until interrupted")
+	flag.StringVar(&o.story, "story", drainStory, "what is told; help lists it")
 	flag.StringVar(&o.dir, "dir", "", "directory for the devices (default: a new one under "+os.TempDir()+")")
 	flag.BoolVar(&o.record, "record", false, "write what is shown to "+screen.Recording+", for make run to show while it builds")
 	flag.Parse()
 	o.program, o.patience = []string{*program}, stepTimeout
 	if *emulator != "" {
 		o.program, o.patience = []string{*emulator, *program}, emulatedStepTimeout
+	}
+	if o.story == "help" {
+		fmt.Print(storyHelp())
+		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -48,6 +54,10 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
+	steps, err := stepsOf(o.story)
+	if err != nil {
+		return err
+	}
 	last := len(o.program) - 1
 	program, err := filepath.Abs(o.program[last])
 	if err != nil {
@@ -71,15 +81,20 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	err = s.tell(ctx, o.patience)
+	err = s.tell(ctx, steps(s), o.patience)
 	v.End()
 	if o.record && err == nil {
-		err = recorder.Save(screen.Recording)
+		err = errors.Join(recorder.Save(screen.Recording), recorder.Draw(screen.Picture))
 	}
 	s.summary(err)
 	if o.keep && ctx.Err() == nil {
-		v.Lines("Left running; press Ctrl-C to end it.", "kubectl:  "+s.kubectlHint())
+		unlink, err := s.link()
+		if err != nil {
+			v.Lines("make " + devices + ": " + err.Error())
+		}
+		s.showcase(program, o.story)
 		<-ctx.Done()
+		unlink()
 	}
 	s.end()
 	if errors.Is(err, context.Canceled) {

@@ -31,6 +31,8 @@ type stage struct {
 	fleet   *player.Fleet
 	nodes   []*player.Member
 	apps    []types.AppInstanceConfig
+	dir     string // of the devices
+	ports   []int  // of their pages
 
 	alive        context.Context // as long as the demo runs
 	stopWatching context.CancelFunc
@@ -40,16 +42,23 @@ type stage struct {
 
 // begin starts the control plane and prepares the devices, still switched off.
 func begin(ctx context.Context, v *screen.View, record *screen.Recorder, o options) (*stage, error) {
-	s := &stage{view: v, apps: makeApps(), alive: ctx}
+	s := &stage{view: v, apps: makeApps(), alive: ctx, dir: o.dir}
 	began := time.Now()
 	var err error
-	if s.cluster, err = devcluster.Start(ctx, devcluster.Options{Log: os.Stderr, Nodes: 3}); err != nil {
+	if s.ports, err = freePorts(3); err != nil {
 		return nil, err
+	}
+	if s.cluster, err = devcluster.Start(ctx, devcluster.Options{Log: os.Stderr, Nodes: 3, Answers: true}); err != nil {
+		return nil, err
+	}
+	if err := s.longhorn(ctx); err != nil {
+		return nil, errors.Join(err, s.cluster.Stop())
 	}
 	v.Begin(s.table, record)
 	v.Step(true, firstStep, fmt.Sprintf(" (%.1f s)", time.Since(began).Seconds()))
 	s.fleet, err = player.NewFleet(ctx, s.cluster, player.FleetOptions{
 		Dir: o.dir, Program: o.program, Say: v.Event, Apps: s.appsFor,
+		Port: "lo", Watched: true, Args: s.pageFor,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.cluster.Stop())
@@ -224,9 +233,4 @@ func (s *stage) summary(err error) {
 		lines = append(lines, fmt.Sprintf("  less %s/zedkube.log", n.Root))
 	}
 	s.view.Lines(lines...)
-}
-
-// kubectlHint is how to use kubectl on the control plane while it runs.
-func (s *stage) kubectlHint() string {
-	return "KUBECONFIG=" + filepath.Join(s.nodes[0].Root, "run/.kube/k3s/k3s.yaml") + " kubectl get nodes"
 }

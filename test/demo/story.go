@@ -24,7 +24,8 @@ type step struct {
 	do   func(context.Context) (string, error)
 }
 
-func (s *stage) steps() []step {
+// beginning is how every story begins.
+func (s *stage) beginning() []step {
 	return []step{
 		{"every agent publishes a drain status and listens", s.agentsSpeak},
 		{"each device decrypts the cluster's token, which its EdgeDevConfig brings", s.tokenArrives},
@@ -32,18 +33,24 @@ func (s *stage) steps() []step {
 		{":12346/status answers and the nodes join", s.nodesJoin},
 		{"one node is elected to report and reports three nodes", s.leaderReports},
 		{"every application runs and exactly one node claims it", s.appsClaimed},
+	}
+}
+
+// steps are those of the drain, which is told unless another story is wanted.
+func (s *stage) steps() []step {
+	return append(s.beginning(), []step{
 		{"a reboot command is deferred and the drain begins", s.drainBegins},
 		{"the PodDisruptionBudget holds the drain back, and the node says why", s.budgetBlocks},
 		{"the budget opens and the drain completes", s.drainCompletes},
 		{"the drained applications run elsewhere", s.appsMoved},
 		{"the device reboots, comes back and is uncordoned", s.nodeReturns},
 		{"the drain lock is free, one node reports and three nodes are schedulable", s.clusterWhole},
-	}
+	}...)
 }
 
 // tell plays the story, step by step, until one is not seen.
-func (s *stage) tell(ctx context.Context, patience time.Duration) error {
-	for _, step := range s.steps() {
+func (s *stage) tell(ctx context.Context, steps []step, patience time.Duration) error {
+	for _, step := range steps {
 		began := time.Now()
 		bounded, cancel := context.WithTimeout(ctx, patience)
 		detail, err := step.do(bounded)

@@ -85,8 +85,9 @@ type Cluster struct {
 	nodePrograms   binaries // "" before they were wanted
 
 	kubeletsMu sync.Mutex
-	kubelets   []*process // nil: stopped
-	bootIDs    []string   // what they report
+	kubelets   []*process   // nil: stopped
+	answers    []*answering // of them; nil without Options.Answers
+	bootIDs    []string     // what they report
 }
 
 // Start builds what is not built yet, starts a cluster and returns when its
@@ -129,6 +130,9 @@ func newCluster(opts Options, failed func(error)) (*Cluster, error) {
 	c := &Cluster{
 		log: opts.Log, source: opts.Source, audit: opts.Audit, spare: opts.Spare, crowd: opts.Crowd, kubelets: make([]*process, opts.Nodes),
 		dialer: connrotation.NewDialer((&net.Dialer{}).DialContext), cgroups: &cgroups{}, logMaxSize: opts.LogMaxSize,
+	}
+	if opts.Answers {
+		c.answers = make([]*answering, opts.Nodes)
 	}
 	var err error
 	if opts.Real {
@@ -225,6 +229,11 @@ func (c *Cluster) Stop() error {
 	for _, p := range c.proxies {
 		p.close()
 	}
+	c.kubeletsMu.Lock()
+	for i := range c.answers {
+		c.stopAnswering(i)
+	}
+	c.kubeletsMu.Unlock()
 	if c.unkeep != nil {
 		c.unkeep()
 	}

@@ -88,7 +88,7 @@ func (c *Cluster) runKubelet(i int) error {
 		return err
 	}
 	c.kubelets[i] = p
-	return nil
+	return c.startAnswering(i)
 }
 
 // StopKubelet kills the kubelet of node i, if it runs. The controller manager
@@ -101,6 +101,7 @@ func (c *Cluster) StopKubelet(i int) {
 		c.crew.kill(c.kubelets[i])
 		c.kubelets[i] = nil
 	}
+	c.stopAnswering(i)
 }
 
 // register makes the Node, unless it is there, and deletes the lease of a

@@ -71,6 +71,9 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	if c.real == "" {
 		all = append(all, podStages)
 	}
+	if c.answers != nil {
+		all = append(all, containerIDStages)
+	}
 	for i, n := range c.Nodes {
 		stages := strings.NewReplacer("OWN-NODE", n.Name, "OWN-IP", n.IP).Replace(strings.Join(all, "---\n"))
 		if err := os.WriteFile(c.stagesPath(i), []byte(stages), 0o600); err != nil {
@@ -159,7 +162,10 @@ func (c *Cluster) stagesPath(i int) string {
 }
 
 func (c *Cluster) kubeletArgs(i int) []string {
-	n, admin := c.Nodes[i], "admin"
+	n, admin, port := c.Nodes[i], "admin", kubeletPort
+	if c.answers != nil {
+		port = answersPort
+	}
 	if c.hosts != nil {
 		admin += c.hosts[i].seat.suffix
 	}
@@ -168,7 +174,7 @@ func (c *Cluster) kubeletArgs(i int) []string {
 		"--manage-all-nodes=false",
 		"--manage-single-node=" + n.Name,
 		"--node-ip=" + n.IP,
-		fmt.Sprintf("--node-port=%d", kubeletPort),
+		fmt.Sprintf("--node-port=%d", port),
 		fmt.Sprintf("--server-address=%s:%d", n.IP, kubeletPort),
 		"--tls-cert-file=" + c.pki("apiserver.crt"),
 		"--tls-private-key-file=" + c.pki("apiserver.key"),

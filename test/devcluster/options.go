@@ -22,6 +22,8 @@ type Options struct {
 
 	Crowd bool // AddCrowd may be called, and no node is ever found lost; not with Hosts
 
+	Answers bool // the kubelets answer for measurements and logs, on port 10250 of each node; both are made up; not with Hosts
+
 	KubeVirt bool // virt-api and virt-controller run, and virtual machines are theirs
 
 	Hosts bool     // every node is a host with a control plane of its own; takes CanHost
@@ -51,6 +53,8 @@ func (o *Options) complete() error {
 
 func (o Options) checkHosts() error {
 	switch {
+	case o.Hosts && o.Answers:
+		return errors.New("kubelets that answer are not for hosts: take real ones")
 	case o.Hosts && o.Crowd:
 		return errors.New("a crowd is not for hosts")
 	case !o.Hosts && (o.Spare != 0 || o.Wire != nil || o.Release != Usual):

@@ -21,7 +21,8 @@ type proxy struct {
 	address string
 	server  *http.Server
 	forward *httputil.ReverseProxy
-	idle    func() // closes what is not in use towards the API server
+	kubelet func(*http.Request) (http.Handler, bool) // that a request is for, if they answer
+	idle    func()                                   // closes what is not in use towards the API server
 	running sync.WaitGroup
 
 	connections, requests, faulted atomic.Int64

@@ -1,6 +1,7 @@
 package player
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"time"
@@ -19,13 +20,13 @@ func (d *Device) GiveAddress() { d.bare.Store(false) }
 // it, and not before (docs/wire.md, "Consumers").
 func (d *Device) nim() error {
 	port := types.NetworkPortStatus{
-		IfName: "eth0", Logicallabel: d.ClusterInterface, IsL3Port: true,
+		IfName: cmp.Or(d.Port, "eth0"), Logicallabel: d.ClusterInterface, IsL3Port: true,
 		AddrInfoList: []types.AddrInfo{{Addr: net.IPv4(192, 0, 2, 10), Mask: net.CIDRMask(24, 32)}},
 	}
 	status, asked := d.clusterStatus.Get(types.Global)
 	if asked && !d.bare.Load() && status.ClusterInterface == port.IfName && status.ClusterIPPrefix != nil {
 		port.ClusterIPAddr = status.ClusterIPPrefix.IP.String()
-		d.sayOnce("nim", "eth0 has the cluster address "+port.ClusterIPAddr)
+		d.sayOnce("nim", port.IfName+" has the cluster address "+port.ClusterIPAddr)
 	}
 	return d.network.Publish(types.Global, types.DeviceNetworkStatus{Ports: []types.NetworkPortStatus{port}})
 }

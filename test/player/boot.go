@@ -122,6 +122,11 @@ func (d *Device) freshRun() error {
 			return err
 		}
 	}
+	if d.Watched {
+		if err := d.writeFile(types.PathWatchdog, nil); err != nil {
+			return err
+		}
+	}
 	return d.writeFile("/run/eve-hv-type", []byte("k\n"))
 }
 

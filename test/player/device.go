@@ -37,8 +37,11 @@ type Device struct {
 	Info types.EdgeNodeInfo
 	Kube Kube
 
-	// ClusterInterface is the logical label of the port eth0.
+	// ClusterInterface is the logical label of the port eth0, or Port.
 	ClusterInterface string
+	Port             string   // "" for eth0
+	Args             []string // more arguments of the program
+	Watched          bool     // the start script has told the watchdog of zedkube's heartbeat, as in EVE
 	// APIPort is the join server's; 0 is that of k3s.
 	APIPort int
 

@@ -45,6 +45,10 @@ type FleetOptions struct {
 	Program []string // the zedkube program and its first arguments
 	Say     func(device, agent, text string)
 	Apps    func(i int) []types.AppInstanceConfig // what the controller tells device i
+
+	Port    string               // of the cluster's network on each device; "" for eth0
+	Args    func(i int) []string // more arguments of the program on device i
+	Watched bool                 // as on Device
 }
 
 // NewFleet prepares the devices, still switched off, and starts to watch them.
@@ -106,9 +110,12 @@ func (f *Fleet) add(ctx context.Context, i int, o FleetOptions) error {
 	m.Device = &Device{
 		Root: root, Program: append(f.Cluster.HostCommand(i), o.Program...), Log: m.log, Say: o.Say,
 		Info:             types.EdgeNodeInfo{DeviceName: node.DeviceName, DeviceID: uuid.MustParse(node.UUID)},
-		ClusterInterface: clusterPort,
-		APIPort:          apiPort,
-		Kube:             kube,
+		ClusterInterface: clusterPort, Port: o.Port, Watched: o.Watched,
+		APIPort: apiPort,
+		Kube:    kube,
+	}
+	if o.Args != nil {
+		m.Args = o.Args(i)
 	}
 	if err := m.introduce(f.controller.pair.controllerCert()); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -29,9 +30,9 @@ func (d *Device) start() error {
 
 // launch is start with mu held.
 func (d *Device) launch() error {
-	var args []string
+	args := slices.Clone(d.Args)
 	if _, ok := d.Kube.(agentKube); ok {
-		args = []string{"--kubeconfig", filepath.Join(d.Root, agentKubeconfigFile)}
+		args = append(args, "--kubeconfig", filepath.Join(d.Root, agentKubeconfigFile))
 	}
 	cmd := d.command(args...)
 	cmd.Stdout, cmd.Stderr = d.Log, d.Log

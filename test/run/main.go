@@ -32,12 +32,13 @@ const logFile = "bin/run.log"
 func main() {
 	recorded := flag.Bool("recorded", false, "show the recorded run and build nothing")
 	keep := flag.Bool("keep", false, "leave everything running at the end of the demo")
+	story := flag.String("story", "", "what the demo tells; help lists it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, *recorded)
 	if err == nil && !*recorded {
-		err = become("bin/demo", *keep)
+		err = become("bin/demo", *keep, *story)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "run:", err)
@@ -47,10 +48,13 @@ func main() {
 }
 
 // become replaces this process by the program.
-func become(program string, keep bool) error {
+func become(program string, keep bool, story string) error {
 	args := []string{program}
 	if keep {
 		args = append(args, "-keep")
+	}
+	if story != "" {
+		args = append(args, "-story", story)
 	}
 	return syscall.Exec(program, args, os.Environ())
 }
