@@ -164,7 +164,8 @@ func indented(text string) string {
 		}
 		inside = is
 		if is {
-			line = "  " + line
+			b.WriteString("  " + line + "\n")
+			continue
 		}
 		b.WriteString(strings.ReplaceAll(line, "<", `\<`) + "\n")
 	}
