@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -114,7 +113,7 @@ func (o *Outputs) People() bool { return slices.Contains([]string{"", formTable,
 // marshalYAML is data as YAML. Characters that YAML does not allow as they are,
 // in a name that anybody may have given, are escaped.
 func marshalYAML(data any) ([]byte, error) {
-	raw, err := json.Marshal(data)
+	raw, err := marshal(data)
 	if err != nil {
 		return nil, err
 	}
@@ -169,9 +168,9 @@ func (o *Outputs) Document(w io.Writer, data any) error {
 
 // find evaluates the expression on data as its JSON is.
 func (o *Outputs) find(data any) (string, error) {
-	raw, err := json.Marshal(data)
+	raw, err := marshal(data)
 	if err != nil {
-		return "", fmt.Errorf("encode: %w", err)
+		return "", err
 	}
 	var v any
 	if err := utiljson.Unmarshal(raw, &v); err != nil { // whole numbers are integers, which print as they are

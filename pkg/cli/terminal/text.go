@@ -155,14 +155,18 @@ func Bar(part, whole, width int) string {
 // WriteJSON prints v with nothing in it that a terminal would obey: encoding/json
 // lets some control characters through.
 func WriteJSON(out io.Writer, v any, indent string) error {
+	text, err := marshal(v)
+	if err != nil {
+		return err
+	}
 	var raw bytes.Buffer
-	enc := json.NewEncoder(&raw)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", indent)
-	if err := enc.Encode(v); err != nil {
+	if indent == "" {
+		raw.Write(text)
+	} else if err := json.Indent(&raw, text, "", indent); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	_, err := io.WriteString(out, escape(raw.String(), func(r rune) string {
+	raw.WriteByte('\n')
+	_, err = io.WriteString(out, escape(raw.String(), func(r rune) string {
 		high, low := utf16.EncodeRune(r)
 		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
 	}))
