@@ -132,13 +132,6 @@ type detaching struct {
 
 // run does it and leaves its outcome in the log.
 func (d *detaching) run(ctx context.Context) error {
-	how := ""
-	if d.request.Force {
-		how = ", even if its storage is not proved to be redundant"
-	}
-	if err := d.log.say(d.request.Asked, "requested: detach application %s from node %s%s", d.request.AppDomain, d.request.Node, how); err != nil {
-		return err
-	}
 	err := d.attempt(ctx)
 	if err != nil {
 		d.log.record(time.Now(), "ended: "+err.Error()) // main prints it
@@ -206,6 +199,14 @@ func (d *detaching) ask(requests device.Requested[types.AppDetachRequest]) error
 		if err := d.log.say(d.request.Asked, "the request of %s, for node %s, is replaced", old.Asked.UTC().Format(time.RFC3339), old.Node); err != nil {
 			return err
 		}
+	}
+	how := ""
+	if d.request.Force {
+		how = ", even if its storage is not proved to be redundant"
+	}
+	// Only now: without an agent nothing is requested.
+	if err := d.log.say(d.request.Asked, "requested: detach application %s from node %s%s", d.request.AppDomain, d.request.Node, how); err != nil {
+		return err
 	}
 	return requests.Publish(d.key, d.request)
 }

@@ -23,6 +23,9 @@ func TestVMIDetachWithoutAnAgentRequestsNothing(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("that took %s", took)
 	}
+	if strings.Contains(s.logFile(), "requested:") {
+		t.Errorf("it says that it requested something: %s", s.logFile())
+	}
 	if !strings.Contains(s.logFile(), "ended: the agent on this device does not answer") {
 		t.Errorf("logged %s", s.logFile())
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
@@ -94,7 +95,7 @@ func publishLeave(out io.Writer, p device.Paths, reason string, consent *types.L
 }
 
 // effectOfRequest says what the agent will make of the request; an error where
-// there is no cluster to leave.
+// there is no cluster to leave, or where the agent would not obey.
 func effectOfRequest(p device.Paths, now time.Time) (string, error) {
 	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
 	switch {
@@ -111,8 +112,7 @@ func effectOfRequest(p device.Paths, now time.Time) (string, error) {
 	case types.MembershipNever, types.MembershipLeft:
 		return "", errors.New("this device is not a member of a cluster: there is nothing to leave")
 	case types.MembershipMember:
-		return "It has NO effect now: the controller's configuration is valid and makes this device a member.\n" +
-			"Remove the device from the cluster at the controller, and repeat the request when this device has received the change.", nil
+		return "", refuse("the controller's configuration is valid and makes this device a member: remove the device from the cluster there, and repeat this when it has received the change")
 	case types.MembershipLeaving:
 		return "The node is already leaving: " + terminal.Clean(m.Reason), nil
 	case types.MembershipDoubtful:
@@ -205,7 +205,7 @@ func giveUpLines(g joinplan.GiveUp) []string {
 	case g.Unknown:
 		lines = append(lines, "It is NOT KNOWN which volumes have data here: all data of this node is lost.")
 	case len(g.Volumes) > 0:
-		lines = append(lines, fmt.Sprintf("The data of %d volumes is lost%s:", len(g.Volumes), asOf))
+		lines = append(lines, "The data of "+phrase.Counted(len(g.Volumes), "volume")+" is lost"+asOf+":")
 	default:
 		lines = append(lines, "No volume has data here"+asOf+".")
 	}
@@ -229,11 +229,8 @@ func giveUpAndLeave(ctx context.Context, out io.Writer, p device.Paths, reason s
 		return err
 	}
 	facts := lookAtLeave(ctx, p, now.UTC())
-	switch m := facts.Membership; {
-	case m == nil:
+	if facts.Membership == nil {
 		return refuse("it is not known whether this device is a member of a cluster")
-	case m.State == types.MembershipMember:
-		return refuse("the controller's configuration is valid and makes this device a member: remove it there first")
 	}
 	plan := joinplan.Leave(facts)
 	if plan.GiveUp == nil {
@@ -258,7 +255,7 @@ func recordConsent(ctx context.Context, p device.Paths, w types.LeaveConsent, ho
 	for _, v := range w.Volumes {
 		names = append(names, v.Name)
 	}
-	what := fmt.Sprintf("%s: digest %s, %d volumes: %s", how, w.Digest(), len(names), strings.Join(names, " "))
+	what := fmt.Sprintf("%s: digest %s, %s: %s", how, w.Digest(), phrase.Counted(len(names), "volume"), strings.Join(names, " "))
 	if w.Unknown {
 		what = fmt.Sprintf("%s: digest %s, the volumes are not known", how, w.Digest())
 	}

@@ -33,13 +33,14 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 			}
 			a := &device.NodesAsked{Paths: o.Paths()}
 			defer a.Close()
-			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), nodesEvery, func(ctx context.Context) terminal.View {
+			look := func(ctx context.Context) device.NodesView {
 				v := a.Look(ctx)
 				if len(args) == 0 {
 					v.Nodes.List = terminal.Selected(&out, v.Nodes.List)
 				}
-				return viewNodes(v, args)
-			})
+				return v
+			}
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), nodesEvery, watched(look, args))
 		},
 		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
 	}, "node", NodesTable(overview.Nodes{}, time.Time{})))
@@ -53,6 +54,19 @@ type listed struct {
 
 // nodesEvery is how often nodes are asked for while somebody watches.
 const nodesEvery = 2 * time.Second
+
+// watched is what nodes shows again and again. A name that no node has ends it, unless a node
+// had it before.
+func watched(look func(context.Context) device.NodesView, only []string) func(context.Context) terminal.View {
+	known := len(only) == 0
+	return func(ctx context.Context) terminal.View {
+		n := look(ctx)
+		v := viewNodes(n, only)
+		known = known || v.Err == nil
+		v.Ended = !known && n.Nodes.From != ""
+		return v
+	}
+}
 
 func viewNodes(v device.NodesView, only []string) terminal.View {
 	if len(only) > 0 {
@@ -178,10 +192,7 @@ func nodeStatus(n overview.ClusterNode) string {
 func NodeState(n overview.ClusterNode) string {
 	text := nodeStatus(n)
 	if n.Cordoned {
-		text += ", cordoned"
-		if n.CordonedBy != "" {
-			text += " by " + terminal.Clean(n.CordonedBy)
-		}
+		text += ", " + terminal.Clean(overview.Cordoned(n.CordonedBy))
 	}
 	for _, more := range []string{n.Drain, n.Lost} {
 		if more != "" {

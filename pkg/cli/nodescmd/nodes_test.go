@@ -1,6 +1,7 @@
 package nodescmd
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -29,6 +30,39 @@ func TestNodesThatCannotBeHadAreAnError(t *testing.T) {
 		said := strings.Join(terminal.Draw(80, false, s.Draw), "\n")
 		if s.Err != nil && len(c.view.Problems) > 0 && (strings.Contains(said, "no kubeconfig") || !strings.Contains(s.Err.Error(), "no kubeconfig")) {
 			t.Errorf("%s: %q and %v", name, said, s.Err)
+		}
+	}
+}
+
+func TestANodeThatIsNotThereIsNotWatchedForEver(t *testing.T) {
+	all, without := device.NodesView{Nodes: cmdtest.TroubledNodes()}, device.NodesView{Nodes: cmdtest.TroubledNodes()}
+	without.Nodes.List = without.Nodes.List[:1]
+	unread := device.NodesView{Problems: []string{"the API server does not answer"}}
+	name := all.Nodes.List[1].Name
+	for what, c := range map[string]struct {
+		looks []device.NodesView
+		only  []string
+		ended bool
+	}{
+		"a wrong name":                   {[]device.NodesView{all}, []string{"nosuch"}, true},
+		"a wrong name, known later":      {[]device.NodesView{unread, all}, []string{"nosuch"}, true},
+		"while nothing can be read":      {[]device.NodesView{unread, unread}, []string{"nosuch"}, false},
+		"a node":                         {[]device.NodesView{all, all}, []string{name}, false},
+		"a node that was there and left": {[]device.NodesView{all, without}, []string{name}, false},
+		"all nodes":                      {[]device.NodesView{all, without}, nil, false},
+	} {
+		looks := c.looks
+		look := watched(func(context.Context) device.NodesView {
+			v := looks[0]
+			looks = looks[1:]
+			return v
+		}, c.only)
+		var last terminal.View
+		for range c.looks {
+			last = look(t.Context())
+		}
+		if last.Ended != c.ended || c.ended && terminal.ExitCode(last.Err) != terminal.ExitUsage {
+			t.Errorf("%s: ended %t, %v", what, last.Ended, last.Err)
 		}
 	}
 }
