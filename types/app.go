@@ -252,6 +252,15 @@ type AppRepairStatus struct {
 	Evidence []string  // what was seen, sentences
 	Steps    []RepairStep
 	Heard    uuid.UUID // ID of the AppDetachRequest that this takes into account; zero for none
+	Run      AppRun    `json:",omitzero"`
+}
+
+// AppRun is how the pods of an application fare, as they say it themselves: no restart of an
+// agent changes it.
+type AppRun struct {
+	Pod      string    `json:",omitempty"` // the one that speaks for the application; "" for none
+	Since    time.Time `json:",omitzero"`  // since when that runs or does not; without one, since when there is none
+	Restarts int       // of the containers of all its pods
 }
 
 // MountRecovery says which pods of this node wait for volumes that are there, and what is

@@ -98,6 +98,7 @@ type KubeLeaderElectInfo struct {
 	ElectionRunning  bool
 	LeaderIdentity   string
 	LatestChange     time.Time
+	LeaderSince      time.Time `json:",omitzero"` // when LeaderIdentity took the Lease, as the Lease says; zero for not known yet
 }
 
 // The tables of the cluster, as TableStatus names them.

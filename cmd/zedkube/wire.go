@@ -276,6 +276,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"leader": &leader.Component{
 			Log: as("leader"), Pulse: pulses["leader"],
 			Agent: zedagent, Info: info, Nodes: nodesButWitness, API: kube.API,
+			Leases: kube.Leases, LeaseName: kubeapi.StatsLease,
 			Leader: leaderInfo,
 			Kube:   kube,
 		},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
@@ -26,7 +27,7 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 		Use:   "apps [APP] [--node NODE] [--problem] [--watch]",
 		Short: "Show the applications: where and since when each runs, its repairs, console and ports",
 		Long: "Show the applications of this device, or everything known about APP: its UUID or a prefix of it, its name, or its\n" +
-			"name in Kubernetes. It reads files only. Restarts and pods are known on the node that reports for the cluster.\n\n" + terminal.ShowExitCodes,
+			"name in Kubernetes. It reads files only. Pods are known on the node that reports for the cluster.\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := device.CheckDevice(o.Paths()); err != nil {
@@ -290,7 +291,7 @@ func putApp(s *terminal.Screen, a overview.App, report, now time.Time) {
 			text += ", " + terminal.Clean(p.Reason)
 		}
 		if p.RestartCount > 0 {
-			text += fmt.Sprintf(", %d restarts, the last %s", p.RestartCount, terminal.Age(p.RestartTimestamp.Time(), now))
+			text += fmt.Sprintf(", %s, the last %s", phrase.Counted(int(p.RestartCount), "restart"), terminal.Age(p.RestartTimestamp.Time(), now))
 		}
 		if !report.IsZero() {
 			text += "; reported " + terminal.Age(report, now)

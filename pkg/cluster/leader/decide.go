@@ -18,8 +18,12 @@ type facts struct {
 	next      time.Time
 	leader    string
 	leads     bool
+	since     time.Time // when the leader took the Lease; zero for not seen yet
 	published types.KubeLeaderElectInfo
 }
+
+// seenWithin is how soon the table of Leases has what the election knows.
+const seenWithin = 2 * time.Second
 
 // action is what to do about the facts.
 type action struct {
@@ -50,7 +54,13 @@ func decide(f facts) action {
 		LatestChange:     f.published.LatestChange,
 	}
 	if stays {
-		a.info.LeaderIdentity = f.leader
+		a.info.LeaderIdentity, a.info.LeaderSince = f.leader, f.since
+		if f.leader != "" && f.since.IsZero() {
+			a.again = seenWithin
+			if f.leader == f.published.LeaderIdentity {
+				a.info.LeaderSince = f.published.LeaderSince
+			}
+		}
 	}
 	if a.info != f.published || f.published.LatestChange.IsZero() {
 		a.info.LatestChange = f.now

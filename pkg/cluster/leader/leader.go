@@ -1,7 +1,7 @@
 // Package leader lets this node take part in the election of the one that
 // reports for the cluster, while the controller's word reaches it.
 //
-//	reads:  ZedAgentStatus, EdgeNodeInfo, nodes, the API's health
+//	reads:  ZedAgentStatus, EdgeNodeInfo, nodes, the API's health, Leases
 //	writes: KubeLeaderElectInfo
 //	acts:   runs for the Lease of docs/wire.md, "Lease"
 package leader
@@ -47,6 +47,9 @@ type Component struct {
 	Nodes pubsub.Reader[types.Node]
 	API   pubsub.Reader[types.APIStatus]
 	Kube  Kube
+
+	Leases    pubsub.Reader[types.Lease] // no bell: the holder renews every few seconds
+	LeaseName string                     // of the Lease that the election is for
 
 	Leader pubsub.Writer[types.KubeLeaderElectInfo]
 
@@ -124,6 +127,9 @@ func (c *Component) look() facts {
 		answers:  known && api.Answers(),
 		running:  c.term.running, runsAs: c.term.identity, dropped: c.term.dropped,
 		next: c.next, leader: lastPublished.leader, leads: lastPublished.leads,
+	}
+	if l, ok := c.Leases.Get(c.LeaseName); ok && l.Holder == f.leader {
+		f.since = l.Acquired
 	}
 	f.published, _ = c.Leader.Get(types.Global)
 	return f

@@ -23,7 +23,8 @@ var t0 = time.Date(2026, 8, 22, 10, 0, 0, 0, time.UTC)
 func TestDecide(t *testing.T) {
 	ready := facts{now: t0, eligible: true, identity: "n1", answers: true}
 	with := func(f facts, change func(*facts)) facts { change(&f); return f }
-	running := with(ready, func(f *facts) { f.running, f.runsAs, f.leader, f.leads = true, "n1", "n1", true })
+	since := t0.Add(-time.Hour)
+	running := with(ready, func(f *facts) { f.running, f.runsAs, f.leader, f.leads, f.since = true, "n1", "n1", true, since })
 	for _, row := range []struct {
 		rule string
 		f    facts
@@ -35,6 +36,10 @@ func TestDecide(t *testing.T) {
 		{"without the controller's word it does not run", with(ready, func(f *facts) { f.eligible = false }), action{}},
 		{"after a failure it waits", with(ready, func(f *facts) { f.next = t0.Add(time.Second) }), action{again: time.Second, info: types.KubeLeaderElectInfo{InLeaderElection: true}}},
 		{"a leader says so", running, action{info: types.KubeLeaderElectInfo{InLeaderElection: true, ElectionRunning: true, IsStatsLeader: true, LeaderIdentity: "n1"}}},
+		{
+			"one whose Lease is not seen yet looks again", with(running, func(f *facts) { f.since = time.Time{} }),
+			action{again: seenWithin, info: types.KubeLeaderElectInfo{InLeaderElection: true, ElectionRunning: true, IsStatsLeader: true, LeaderIdentity: "n1"}},
+		},
 		{"a silent API ends no election", with(running, func(f *facts) { f.answers = false }), action{info: types.KubeLeaderElectInfo{InLeaderElection: true, ElectionRunning: true, IsStatsLeader: true, LeaderIdentity: "n1"}}},
 		{"nor does a node table that is being built anew", with(running, func(f *facts) { f.identity = "" }), action{info: types.KubeLeaderElectInfo{InLeaderElection: true, ElectionRunning: true, IsStatsLeader: true, LeaderIdentity: "n1"}}},
 		{"a lost controller ends it", with(running, func(f *facts) { f.eligible = false }), action{stop: true, info: types.KubeLeaderElectInfo{ElectionRunning: true}}},
@@ -43,6 +48,9 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(row.rule, func(t *testing.T) {
 			row.want.info.LatestChange = t0
+			if row.f.since.Equal(since) && row.want.info.LeaderIdentity != "" {
+				row.want.info.LeaderSince = since
+			}
 			got := decide(row.f)
 			if d := cmp.Diff(row.want, got, cmp.AllowUnexported(action{})); d != "" {
 				t.Error(d)
@@ -69,14 +77,15 @@ func TestANameOfAnotherDeviceIsNoIdentity(t *testing.T) {
 }
 
 type stage struct {
-	t     *testing.T
-	agent pubsub.Table[types.ZedAgentStatus]
-	info  pubsub.Table[types.EdgeNodeInfo]
-	nodes pubsub.Table[types.Node]
-	api   pubsub.Table[types.APIStatus]
-	out   pubsub.Table[types.KubeLeaderElectInfo]
-	kube  *kubetest.Cluster
-	log   *test.Hook
+	t      *testing.T
+	agent  pubsub.Table[types.ZedAgentStatus]
+	info   pubsub.Table[types.EdgeNodeInfo]
+	nodes  pubsub.Table[types.Node]
+	api    pubsub.Table[types.APIStatus]
+	out    pubsub.Table[types.KubeLeaderElectInfo]
+	kube   *kubetest.Cluster
+	log    *test.Hook
+	leases pubsub.Table[types.Lease]
 }
 
 func story(t *testing.T, tell func(s *stage, stop func())) {
@@ -90,7 +99,7 @@ func story(t *testing.T, tell func(s *stage, stop func())) {
 		_ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1"})
 		c := &Component{
 			Log: logger, Pulse: &loop.Pulse{}, Agent: &s.agent, Info: &s.info, Nodes: &s.nodes, API: &s.api,
-			Kube: s.kube, Leader: &s.out,
+			Kube: s.kube, Leader: &s.out, Leases: &s.leases, LeaseName: "stats",
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
@@ -207,5 +216,27 @@ func TestAnElectionWaitsForANameAndAnAPI(t *testing.T) {
 		s.kube.SetFault(kubetest.None)
 		time.Sleep(time.Millisecond)
 		s.is(leads)
+	})
+}
+
+func TestTheLeaderIsShownSinceItTookTheLease(t *testing.T) {
+	story(t, func(s *stage, stop func()) {
+		took := time.Now().Add(-3 * time.Hour).UTC()
+		s.config(types.ConfigGetSuccess)
+		if got, _ := s.out.Get(types.Global); got.LeaderIdentity != "n1" || !got.LeaderSince.IsZero() {
+			t.Errorf("before the Lease is seen: %+v", got)
+		}
+		_ = s.leases.Publish("stats", types.Lease{Name: "stats", Holder: "n1", Acquired: took})
+		time.Sleep(seenWithin + time.Millisecond)
+		synctest.Wait()
+		if got, _ := s.out.Get(types.Global); !got.LeaderSince.Equal(took) {
+			t.Errorf("since %s, want %s", got.LeaderSince, took)
+		}
+		_ = s.leases.Unpublish("stats") // the table begins again
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, _ := s.out.Get(types.Global); !got.LeaderSince.Equal(took) {
+			t.Errorf("since %s while the Lease is not seen, want %s", got.LeaderSince, took)
+		}
 	})
 }

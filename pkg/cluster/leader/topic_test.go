@@ -65,7 +65,7 @@ func candidate(log logrus.FieldLogger, kube Kube, out pubsub.Writer[types.KubeLe
 	_ = agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
 	return &Component{
 		Log: log, Pulse: &loop.Pulse{}, Agent: agent, Info: info, Nodes: &pubsub.Table[types.Node]{}, API: api,
-		Kube: kube, Leader: out,
+		Kube: kube, Leader: out, Leases: &pubsub.Table[types.Lease]{}, LeaseName: "stats",
 	}, agent
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -47,7 +48,13 @@ func (r *reader) apps() {
 			a.State, a.StateAt, a.Here = s.v.AppKubeStatus.String(), s.source.At, s.v.ScheduledOnThisNode
 		}
 		if s, ok := repairs[u]; ok {
-			a.Repair, a.Node, a.Since = &s.v, s.v.Node, s.v.Since
+			a.Repair, a.Node, a.Since = &s.v, s.v.Node, s.v.Run.Since
+			// What is not seen now is not drawn as if it were.
+			if n := s.v.Run.Restarts; a.State != types.AppKubeUnknown.String() && a.State != types.AppKubeAPIUnreachable.String() && s.v.Run.Pod != "" {
+				a.Restarts = new(uint32(n))
+			} else if s.v.Run.Pod != "" {
+				a.Since = time.Time{}
+			}
 		}
 		if s, ok := consoles[u]; ok {
 			a.Console = &s.v

@@ -136,6 +136,7 @@ func (f facts) told(a app, v verdict) types.AppRepairStatus {
 	if p, ok := a.representativePod(f.self.Name); ok {
 		s.Node = p.NodeName
 	}
+	s.Run = f.run(a, old.Run)
 	if p := f.rest[a.key]; p.why != "" && v.target != nil {
 		s.Reason += " " + fmt.Sprintf("The last attempt failed: %s.", p.why)
 	}
@@ -146,6 +147,34 @@ func (f facts) told(a app, v verdict) types.AppRepairStatus {
 		s.Since = old.Since
 	}
 	return s
+}
+
+// run is how the application's pods fare; what they last said while they are not seen.
+func (f facts) run(a app, old types.AppRun) types.AppRun {
+	if !f.unseenSince.IsZero() {
+		return old
+	}
+	pod, ok := a.representativePod(f.self.Name)
+	if !ok {
+		if old.Pod != "" || old.Since.IsZero() {
+			old = types.AppRun{Since: f.now.UTC()}
+		}
+		return old
+	}
+	run := types.AppRun{Pod: pod.Name, Since: pod.Created.UTC()}
+	for _, p := range a.pods {
+		run.Restarts += int(p.RestartCount)
+	}
+	for _, c := range pod.Containers {
+		at := c.Now.Started
+		if pod.Phase != types.PodRunning {
+			at = c.Now.Finished
+		}
+		if at.After(run.Since) {
+			run.Since = at.UTC()
+		}
+	}
+	return run
 }
 
 // acts reports whether this node acts for the application right now.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -191,7 +192,7 @@ func (f facts) unproved(a app, lost types.Node, v *verdict) (why string, refused
 	if why := redundant(a.claims, lost.Name, f.fresh.storage, f.fresh.nodes); why != "" {
 		return why, true
 	}
-	v.evidence = append(v.evidence, fmt.Sprintf("Each of its %d volumes has a healthy replica on another node.", len(a.claims)))
+	v.evidence = append(v.evidence, "Every volume of it has a healthy replica on another node: "+phrase.Counted(len(a.claims), "volume")+".")
 	v.keys = append(v.keys, proved(a, lost))
 	return f.stale(), false
 }
