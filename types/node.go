@@ -60,6 +60,7 @@ type Node struct {
 	StampUnconfirmed bool
 
 	DrainInProgress ConditionStatus // of KEP-5683, written by zedkube
+	DrainReason     string          // of DrainInProgress, also where that is False: the phase of its drain, or DrainForced
 	Drained         ConditionStatus // of KEP-5683, written by zedkube
 	RenewedAt       time.Time       // of its node Lease; only in a fresh list
 

@@ -137,6 +137,7 @@ type NodeDrainProgress struct {
 	Started    time.Time // when the drain was asked for
 	Deadline   time.Time // when it fails
 	Ended      time.Time // when it completed or failed
+	Forced     bool      `json:",omitempty"` // Complete because a force file says so: Blockers and Volumes are left on the node
 
 	Pods            DrainPods
 	Blockers        []DrainBlocker // pods in the way, the longest-standing first, bounded
@@ -248,11 +249,14 @@ func (l DrainLock) OverWhereOff(holder Node, off bool) bool {
 	return off && l.Task == TaskK3sChange && l.BootID != "" && holder.Ready == ConditionUnknown
 }
 
+// DrainForced is the DrainConditions.Reason of a drain that an operator called complete.
+const DrainForced = "Forced"
+
 // DrainConditions are the Node conditions of KEP-5683.
 type DrainConditions struct {
 	InProgress bool
 	Drained    bool
-	Reason     string // CamelCase
+	Reason     string // the phase, or DrainForced
 	Message    string
 }
 

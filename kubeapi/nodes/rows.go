@@ -83,7 +83,7 @@ func NodeOf(n *corev1.Node) types.Node {
 		case conditionEtcdVoter:
 			row.EtcdVoter = status
 		case ConditionDrainInProgress:
-			row.DrainInProgress = status
+			row.DrainInProgress, row.DrainReason = status, c.Reason
 		case ConditionDrained:
 			row.Drained = status
 		case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable:

@@ -134,6 +134,7 @@ func (c *Cluster) ForgetStamp(ctx context.Context, node types.Node) error {
 func (c *Cluster) SetDrainConditions(ctx context.Context, node string, conditions types.DrainConditions) error {
 	return c.edit(ctx, "conditions", node, func(n *types.Node) error {
 		n.DrainInProgress, n.Drained = condition(conditions.InProgress), condition(conditions.Drained)
+		n.DrainReason = conditions.Reason
 		return nil
 	})
 }

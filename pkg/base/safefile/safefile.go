@@ -58,6 +58,45 @@ func OpenFile(path string, flag int, mode os.FileMode) (*os.File, os.FileInfo, e
 	return f, info, nil
 }
 
+// OpenTrusted opens a file by which an operator commands the agent. Only a regular
+// file counts that root or our own user owns, that nobody else may write, and
+// that has no other name: /tmp is writable for everybody.
+func OpenTrusted(path string) (*os.File, os.FileInfo, error) {
+	f, info, err := OpenFile(path, os.O_RDONLY|NoFollow, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := distrust(info); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return f, info, nil
+}
+
+// distrust is why a file is no operator's word, nil where it may be one.
+func distrust(info os.FileInfo) error {
+	if err := Others(info); err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || st.Nlink == 0:
+		return fs.ErrNotExist // removed or replaced a moment ago
+	case st.Nlink > 1:
+		return errors.New("it has more than one hard link")
+	}
+	return nil
+}
+
+// Mark tells one writing of a file from another: which file it is, and when by
+// the file system it was last changed, which is only compared.
+func Mark(info os.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return info.ModTime().String()
+	}
+	return fmt.Sprintf("%d:%d:%d:%d:%d", st.Dev, st.Ino, info.Size(), info.ModTime().UnixNano(), st.Ctim.Nano())
+}
+
 // Open opens the regular file at path for reading. Symbolic links are followed.
 func Open(path string) (*os.File, error) {
 	f, _, err := OpenFile(path, os.O_RDONLY, 0)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
@@ -299,7 +300,7 @@ func (a *auditing) view(l auditLook) terminal.View {
 func (l auditLook) nothing() []string {
 	line := "No operation was recorded."
 	if l.all > 0 {
-		line = fmt.Sprintf("None of %d operations matches.", l.all)
+		line = "No operation matches, of " + phrase.Counted(l.all, "operation") + "."
 	}
 	if l.foreign != "" {
 		return []string{line, terminal.Clean(l.foreign)}

@@ -170,7 +170,7 @@ func TestAuditRefusesWhatItDoesNotKnow(t *testing.T) {
 	if _, _, err := auditSays(t.Context(), t.TempDir(), "-o", "json"); terminal.ExitCode(err) != terminal.ExitNotPublished {
 		t.Errorf("nothing was recorded: exit code %d, %v", terminal.ExitCode(err), err)
 	}
-	if out, _, err := auditSays(t.Context(), root, "--op", "explode"); err != nil || out != "None of 6 operations matches.\n" {
+	if out, _, err := auditSays(t.Context(), root, "--op", "explode"); err != nil || out != "No operation matches, of 6 operations.\n" {
 		t.Errorf("it prints %q, %v", out, err)
 	}
 }

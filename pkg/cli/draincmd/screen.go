@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/types"
 )
@@ -71,6 +72,8 @@ func PhaseText(p types.NodeDrainProgress) (terminal.Style, string) {
 		return terminal.Yellow, "Gates, waiting for its turn; no pod has been evicted yet"
 	case p.Phase == types.PhaseEmptying:
 		return terminal.Yellow, "Emptying, cordoned, pods are being evicted" + attempt
+	case p.Forced:
+		return terminal.Yellow, "Complete, FORCED: the device may go down, " + remainsText(p)
 	case p.Phase == types.PhaseComplete:
 		return terminal.Green, "Complete, the device may go down"
 	case p.Phase == types.PhaseNoCordon:
@@ -79,6 +82,17 @@ func PhaseText(p types.NodeDrainProgress) (terminal.Style, string) {
 		return terminal.Red, "NotEmpty, FAILED: the deadline passed before all pods were gone" + attempt
 	}
 	return terminal.Red, "in a phase unknown to this command: " + terminal.Clean(string(p.Phase))
+}
+
+// remainsText is what a forced drain leaves on the node.
+func remainsText(p types.NodeDrainProgress) string {
+	switch n := len(p.Blockers) + max(p.BlockersOmitted, 0); {
+	case n == 1:
+		return "1 pod is still here"
+	case n > 1:
+		return phrase.Counted(n, "pod") + " are still here"
+	}
+	return "although the drain had not ended"
 }
 
 func putCourse(s *terminal.Screen, r drainRecord, p types.NodeDrainProgress) {
@@ -168,8 +182,12 @@ func putTold(s *terminal.Screen, r drainRecord) {
 	}
 	by := terminal.Clean(r.Status.RequestedBy.String())
 	s.Field("EVE sees", terminal.Plain, fmt.Sprintf("%d %s, for %s", r.Status.Status, terminal.Clean(r.Status.Status.String()), by))
-	if r.Forced {
-		s.Field("force file", terminal.Yellow, "is present: it overrides the drain status that EVE sees")
+	for _, f := range r.Force {
+		text := f.File + ": it overrides the drain status that EVE sees with " + f.Says
+		if f.Ignored != "" {
+			text = f.File + " is ignored: " + terminal.Clean(f.Ignored)
+		}
+		s.Field("force file", terminal.Yellow, text)
 	}
 }
 
@@ -185,12 +203,12 @@ func putWarnings(s *terminal.Screen, list []string) {
 func putInTheWay(s *terminal.Screen, p types.NodeDrainProgress, now time.Time) {
 	if len(p.Blockers) > 0 || p.BlockersOmitted > 0 {
 		s.Gap()
-		s.Put(0, terminal.Bold, "Pods that block the drain")
+		s.Put(0, terminal.Bold, titleText(p, "Pods"))
 		terminal.PutList(s, p.Blockers, p.BlockersOmitted, func(b types.DrainBlocker) { putBlocker(s, b, now) })
 	}
 	if len(p.Volumes) > 0 || p.VolumesOmitted > 0 {
 		s.Gap()
-		s.Put(0, terminal.Bold, "Volumes that block the drain")
+		s.Put(0, terminal.Bold, titleText(p, "Volumes"))
 		terminal.PutList(s, p.Volumes, p.VolumesOmitted, func(v types.DrainVolume) { putVolume(s, v, now) })
 	}
 	if len(p.Stranded) > 0 || p.StrandedOmitted > 0 {
@@ -199,6 +217,14 @@ func putInTheWay(s *terminal.Screen, p types.NodeDrainProgress, now time.Time) {
 		s.Put(2, terminal.Plain, terminal.Listed(p.Stranded))
 		terminal.PutList(s, []string{}, p.StrandedOmitted, nil)
 	}
+}
+
+// titleText is the title of a list of pods or volumes.
+func titleText(p types.NodeDrainProgress, what string) string {
+	if p.Forced {
+		return what + " that blocked the drain and are still here"
+	}
+	return what + " that block the drain"
 }
 
 func putBlocker(s *terminal.Screen, b types.DrainBlocker, now time.Time) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/pkg/workload/drain"
 	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
@@ -50,7 +51,21 @@ func screens() map[string][]string {
 		Lock:   types.DrainLockView{Holder: "node-1", Since: cmdtest.Ago(50 * time.Hour), Waits: "node node-1, which was drained, is not Ready again"},
 		Quorum: "without this node 1 of 3 etcd members would be Ready, which is no quorum: node-1 is not",
 	}
+	forced := ended(types.PhaseComplete, "forced by the force file", "zedkube")
+	forced.Forced, forced.Pods = true, types.DrainPods{Total: 3, Evicted: 2, Waiting: 1}
+	forced.Blockers = emptying().Progress.Blockers[:1]
+	forcing := func(ignored string) drainRecord {
+		r := of(types.NodeDrainProgress{Phase: types.PhaseIdle}, types.DrainNotSupported)
+		r.Force = []overview.ForceFile{{Source: overview.Source{File: types.PathForceDrain}, Says: "NOTSUPPORTED"}}
+		if r.Force[0].Ignored = ignored; ignored != "" {
+			r.Force[0].Says = ""
+		}
+		return advised(r)
+	}
 	return map[string][]string{
+		"forced":        drainLines(of(forced, types.DrainComplete), 100, false),
+		"force-file":    drainLines(forcing(""), 100, false),
+		"force-garbage": drainLines(forcing("parse: invalid character 'g' looking for beginning of value"), 100, false),
 		"idle":          drainLines(of(types.NodeDrainProgress{Phase: types.PhaseIdle, Cordon: "kept"}, types.DrainNotRequested), 100, false),
 		"gates":         drainLines(of(gates, types.DrainStarting), 100, false),
 		"emptying":      drainLines(emptying(), 100, false),

@@ -7,15 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -113,14 +115,27 @@ func summary(r drainRecord) string {
 		if p.Pods != (types.DrainPods{}) {
 			add("pods %s", PodsText(p.Pods))
 		}
-		if n := len(p.Blockers) + max(p.BlockersOmitted, 0); n > 0 {
-			add("%d pods block it", n)
-		}
-		if n := len(p.Volumes) + max(p.VolumesOmitted, 0); n > 0 {
-			add("%d volumes block it", n)
-		}
+		parts = append(parts, BlockTexts(*p)...)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// BlockTexts say how many pods and volumes block a drain, or are left by one that was forced.
+func BlockTexts(p types.NodeDrainProgress) (texts []string) {
+	add := func(n int, what string) {
+		switch {
+		case n == 0:
+		case p.Forced:
+			texts = append(texts, phrase.Counted(n, what)+" left")
+		case n == 1:
+			texts = append(texts, "1 "+what+" blocks it")
+		default:
+			texts = append(texts, phrase.Counted(n, what)+" block it")
+		}
+	}
+	add(len(p.Blockers)+max(p.BlockersOmitted, 0), "pod")
+	add(len(p.Volumes)+max(p.VolumesOmitted, 0), "volume")
+	return texts
 }
 
 // drainRecord is what the files of a device say about its drain. It needs
@@ -133,7 +148,8 @@ type drainRecord struct {
 	Progress  *types.NodeDrainProgress // nil for none that can be read
 	Status    *types.NodeDrainStatus   // what EVE's agents are told; nil for none that can be read
 	Request   *types.NodeDrainRequest  // the operator's, while it stands
-	Forced    bool                     // a force file is there
+	Forced    bool                     // a force file is obeyed
+	Force     []overview.ForceFile     `json:",omitempty"` // those that are there
 	Problems  []string                 // what could not be read, and why
 	Advice    []advice
 }
@@ -147,10 +163,8 @@ func readDrain(p device.Paths, now time.Time) drainRecord {
 	r.Progress, r.WrittenAt = readOptional[types.NodeDrainProgress](&r, p.TopicFile(device.Self, "NodeDrainProgress"))
 	r.Status, _ = readOptional[types.NodeDrainStatus](&r, p.TopicFile(device.Self, "NodeDrainStatus"))
 	r.Request, _ = readOptional[types.NodeDrainRequest](&r, p.TopicFile(device.CommandAgent, "NodeDrainRequest"))
-	for _, file := range p.ForceDrain {
-		_, err := os.Lstat(file)
-		r.Forced = r.Forced || err == nil
-	}
+	r.Force = overview.ForceFiles(p.Root)
+	r.Forced = slices.ContainsFunc(r.Force, func(f overview.ForceFile) bool { return f.Ignored == "" })
 	r.Advice = adviseFor(r, p)
 	return r
 }
@@ -240,8 +254,12 @@ func adviseFor(r drainRecord, p device.Paths) []advice {
 	default:
 		adviseDuring(r, p, add)
 	}
-	if r.Forced {
-		add("rm "+p.ForceDrain[0]+" "+p.ForceDrain[1], "remove the force files: EVE sees the real drain status again")
+	for _, f := range r.Force {
+		why := "remove the force file: EVE sees the real drain status again"
+		if f.Ignored != "" {
+			why = "remove the force file, which has no effect"
+		}
+		add("rm "+filepath.Join(p.Root, f.File), why)
 	}
 	return list
 }

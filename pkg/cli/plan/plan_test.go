@@ -114,7 +114,7 @@ func TestAPlanTriesABoundedNumberOfEvictions(t *testing.T) {
 	if cluster.tried.Load() != triedPods || cluster.most.Load() > triedWith {
 		t.Errorf("%d tried, %d at a time", cluster.tried.Load(), cluster.most.Load())
 	}
-	if d := cmp.Diff([]string{"the evictions of the last 10 pods were not tried"}, p.Unknown); d != "" {
+	if d := cmp.Diff([]string{"the eviction of 10 more pods was not tried"}, p.Unknown); d != "" {
 		t.Error("want -, got +\n" + d)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/appscmd"
 	"github.com/zedkube/zedkube/pkg/cli/draincmd"
 	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
@@ -189,7 +190,7 @@ func (f summary) cluster(o overview.Overview) {
 func (f summary) members(m overview.Members) {
 	text := "the controller lists no masters"
 	if n := len(m.Masters); n > 0 {
-		text = fmt.Sprintf("%d masters", n)
+		text = phrase.Counted(n, "master")
 	}
 	if n := len(m.Stale); n > 0 {
 		text += fmt.Sprintf(", %d stale", n)
@@ -210,11 +211,11 @@ func (f summary) drain(d overview.Drain) {
 		if p.Pods != (types.DrainPods{}) {
 			text += ", " + draincmd.PodsText(p.Pods)
 		}
-		if n := len(p.Blockers) + len(p.Volumes); n > 0 {
-			text += fmt.Sprintf(", %d block it", n)
+		for _, more := range draincmd.BlockTexts(*p) {
+			text += ", " + more
 		}
 		if p.Cordon != "" {
-			text += "; cordoned by " + terminal.Clean(p.Cordon)
+			text += "; " + terminal.Clean(overview.Cordoned(p.Cordon))
 		}
 	}
 	f.reported("drain", d.Source, look, text)
@@ -258,7 +259,7 @@ func (f summary) report(r overview.Report) {
 			cut++
 		}
 	}
-	look, text := terminal.Green, fmt.Sprintf("%d sections up to date", len(r.Sections)-stale-unseen)
+	look, text := terminal.Green, phrase.Counted(len(r.Sections)-stale-unseen, "section")+" up to date"
 	if stale+unseen+cut > 0 {
 		look = terminal.Yellow
 	}
@@ -282,7 +283,7 @@ func (f summary) storage(s overview.Storage) {
 				whole++
 			}
 		}
-		f.line("storage", s.Since, look, fmt.Sprintf("%s, %d of %d volumes healthy", terminal.Clean(s.Health), whole, len(s.Volumes)))
+		f.line("storage", s.Since, look, fmt.Sprintf("%s, %d of %s healthy", terminal.Clean(s.Health), whole, phrase.Counted(len(s.Volumes), "volume")))
 	}
 	var wrong []string
 	for _, level := range s.Settings {

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/types"
@@ -383,14 +384,14 @@ func (t *top) problems(agent device.AgentLife, now time.Time) []string {
 		said = append(said, fmt.Sprintf("KubeNodeMetrics is stale: it is from %s", terminal.Stamp(m.At, now)))
 	}
 	if m != nil && m.Omitted > 0 {
-		said = append(said, fmt.Sprintf("%d pods or containers are left out of KubeNodeMetrics, which would be too large", m.Omitted))
+		said = append(said, phrase.Counted(m.Omitted, "row")+" of pods and containers left out of KubeNodeMetrics, which would be too large")
 	}
 	// Only the node that reports for the cluster has the other file.
 	if err := t.cluster.err; err != nil && !errors.Is(err, fs.ErrNotExist) {
 		said = append(said, "KubeClusterMetrics: "+err.Error())
 	}
 	if c := t.cluster.value; c != nil && c.Truncated > 0 {
-		said = append(said, fmt.Sprintf("%d entries are left out of KubeClusterMetrics, which would be too large", c.Truncated))
+		said = append(said, phrase.Counted(c.Truncated, "row")+" left out of KubeClusterMetrics, which would be too large")
 	}
 	return said
 }

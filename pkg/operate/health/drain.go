@@ -43,7 +43,11 @@ func findDrainWaits(o seen, tell func(types.Finding)) {
 
 func findForceFile(o seen, tell func(types.Finding)) {
 	for _, f := range o.Drain.Forced {
-		tell(warn("rm "+f.File, "A force file is present, %s: it overrides the drain status that EVE sees.", f.File).Of(f.File, f.At))
+		said := "it overrides the drain status that EVE sees with " + f.Says
+		if f.Ignored != "" {
+			said = "it is ignored, because " + f.Ignored
+		}
+		tell(warn("rm "+f.File, "A force file is present, %s: %s.", f.File, said).Of(f.File, f.At))
 	}
 }
 

@@ -84,7 +84,7 @@ func TestLeftoversAreFound(t *testing.T) {
 		"run/edgeview/VncParams/.vmiVNC.run.part":                           "",
 		"persist/pubsub-large/zedkube/KubeClusterInfo/pubsub-file-AppPods1": "",
 		"persist/status/zedkube/NodeDrainJournal/global.json":               `{"Phase":"Emptying"}`,
-		"persist/kube-status/force-NodeDrainStatus-global.json":             `{}`,
+		"persist/kube-status/force-NodeDrainStatus-global.json":             `{"Status":1}`,
 	} {
 		path := filepath.Join(d.Root, file)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600), os.Chtimes(path, old, old)); err != nil {

@@ -175,7 +175,11 @@ type filesFacts struct {
 
 func (d *Device) lookForFiles() (f filesFacts) {
 	for _, told := range d.Seen.Drain.Forced {
-		f.add(told.File, true, "overrides the drain status that EVE sees")
+		what := "overrides the drain status that EVE sees"
+		if told.Ignored != "" {
+			what = "is a force file and is ignored, because " + told.Ignored
+		}
+		f.add(told.File, told.Ignored == "", what)
 	}
 	if marker := d.Seen.Drain.Held; marker != nil {
 		f.add(marker.File, true, "keeps every drain from completing")

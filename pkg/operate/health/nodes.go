@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zedkube/zedkube/pkg/base/clusterauth"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
@@ -120,7 +121,7 @@ func judgeMembers(o seen, compared types.ConditionStatus) types.Finding {
 	case len(m.Masters) == 0:
 		return ok("The controller configures no masters, so none is surplus.")
 	case compared != types.ConditionTrue:
-		return unknown("The controller names %d masters; the agent could not compare them with the cluster's nodes.", len(m.Masters))
+		return unknown("The controller names %s; the agent could not compare that with the cluster's nodes.", phrase.Counted(len(m.Masters), "master"))
 	}
 	return ok("All of the cluster's masters are among the %d that the controller names.", len(m.Masters))
 }
@@ -145,6 +146,9 @@ func judgeEtcd(f nodesFacts) types.Finding {
 		return warn("with two members both are needed: add a third, or a tie-breaker", "Both members are Ready.")
 	case q.Learners > 0:
 		return ok("All %d voting members are Ready; %d more are still learners.", q.Voters, q.Learners)
+	}
+	if q.Voters == 1 {
+		return ok("The only member is Ready.")
 	}
 	return ok("All %d members are Ready.", q.Voters)
 }
@@ -228,7 +232,7 @@ func judgeVersions(f nodesFacts) types.Finding {
 	case len(kubelets) > 1:
 		return warn("the update of the kube container has not reached all nodes", "The nodes run different versions of Kubernetes: %s.", versionsText(kubelets))
 	}
-	return ok("zedkube %s, Kubernetes %s on %d nodes.", oneOf(agents), oneOf(kubelets), len(f.List))
+	return ok("zedkube %s, Kubernetes %s on %s.", oneOf(agents), oneOf(kubelets), phrase.Counted(len(f.List), "node"))
 }
 
 func versionsText(by map[string][]string) string {

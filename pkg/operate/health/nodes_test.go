@@ -140,7 +140,7 @@ func TestEtcd(t *testing.T) {
 		{"two down", judgeEtcd(nodesOf(server("a"), server("b", silent), server("c", silent))), Fail, "no quorum; not Ready: b, c"},
 		{"one of two down", judgeEtcd(nodesOf(server("a"), server("b", silent))), Fail, "1 of 2"},
 		{"two", judgeEtcd(nodesOf(server("a"), server("b"))), Warn, "Both"},
-		{"one", judgeEtcd(nodesOf(server("a"))), OK, "All 1"},
+		{"one", judgeEtcd(nodesOf(server("a"))), OK, "The only member"},
 		{"no label", judgeEtcd(nodesOf(server("a", func(n *overview.ClusterNode) { n.Roles = nil }))), Unknown, "No node"},
 		{"not seen", judgeEtcd(unseen), Unknown, "refused"},
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
@@ -352,7 +353,7 @@ func findAppRestarts(o seen, tell func(types.Finding)) {
 	for _, a := range o.Apps.List {
 		for _, p := range a.Pods {
 			if p.Reason == "CrashLoopBackOff" {
-				tell(bad("zedkube logs "+a.UUID+" --previous", "Application %s crashes repeatedly: %d restarts.", a.Name, p.RestartCount).Of(a.Name, p.RestartTimestamp.Time()))
+				tell(bad("zedkube logs "+a.UUID+" --previous", "Application %s crashes repeatedly: %s.", a.Name, phrase.Counted(int(p.RestartCount), "restart")).Of(a.Name, p.RestartTimestamp.Time()))
 				break
 			}
 		}

@@ -128,7 +128,7 @@ func TestProblems(t *testing.T) {
 		{"empty for long", func(o *overview.Overview) {
 			o.Drain.Progress.Cordon, o.Drain.Progress.Phase, o.Drain.Progress.Ended = "zedkube", types.PhaseComplete, ago(25*time.Hour)
 		}, []string{"warn CordonOld"}},
-		{"a force file", func(o *overview.Overview) { o.Drain.Forced = []overview.Source{{File: "/tmp/f"}} }, []string{"warn ForceFile /tmp/f"}},
+		{"a force file", func(o *overview.Overview) { o.Drain.Forced = forceFile("/tmp/f") }, []string{"warn ForceFile /tmp/f"}},
 		{"the tests' marker", func(o *overview.Overview) { o.Drain.Held = &overview.Source{File: "/tmp/m"} }, []string{"warn FaultMarker /tmp/m"}},
 		{"no leader, by the condition", condition(types.StateLeader, types.ConditionFalse, time.Time{}), []string{"bad Leaderless"}},
 		{"no leader, by the election", func(o *overview.Overview) { o.Conditions, o.Lease.Leader = overview.Conditions{}, "" }, []string{"bad Leaderless"}},
@@ -230,7 +230,7 @@ func TestProblems(t *testing.T) {
 		{"a small disk is not full for its size", func(o *overview.Overview) { o.Disks[0] = overview.Disk{Path: "/run", Size: 100 << 20, Free: 40 << 20} }, nil},
 		{"a file cannot be read", func(o *overview.Overview) { o.Unreadable = []overview.Source{{File: "/f", Why: "w"}} }, []string{"warn Unreadable /f"}},
 		{"the worst comes first", func(o *overview.Overview) {
-			o.Drain.Forced, o.Apps.List[0].Repair = []overview.Source{{File: "/f"}}, &types.AppRepairStatus{Phase: types.RepairGaveUp}
+			o.Drain.Forced, o.Apps.List[0].Repair = forceFile("/f"), &types.AppRepairStatus{Phase: types.RepairGaveUp}
 		}, []string{"bad AppRepairGaveUp cam", "warn ForceFile /f"}},
 	}
 	seen := map[string]bool{}
@@ -320,4 +320,8 @@ func container(phase types.ClusterPhase, of types.ClusterConditionType, reason s
 		o.Cluster.Object.Phase = phase
 		o.Cluster.Object.Conditions = []types.ClusterCondition{{Type: of, Status: types.ConditionFalse, Reason: reason, Message: "A message."}}
 	}
+}
+
+func forceFile(path string) []overview.ForceFile {
+	return []overview.ForceFile{{Source: overview.Source{File: path}, Says: "COMPLETE"}}
 }

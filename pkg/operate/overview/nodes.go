@@ -44,7 +44,7 @@ type ClusterNode struct {
 	Address     string    `json:",omitzero"`
 	External    string    `json:",omitzero"`
 	Kubelet     string    `json:",omitzero"` // version
-	Drain       string    `json:",omitzero"` // draining, drained
+	Drain       string    `json:",omitzero"` // waiting (for its turn), draining, drained, forced (complete with pods left)
 	Lost        string    `json:",omitzero"` // what the witnesses say of it, a sentence
 	Admission   string    `json:",omitzero"`
 	Created     time.Time `json:",omitzero"`
@@ -122,8 +122,12 @@ func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	switch {
 	case n.Drained == types.ConditionTrue:
 		c.Drain = "drained"
+	case n.DrainInProgress == types.ConditionTrue && n.DrainReason == string(types.PhaseGates):
+		c.Drain = "waiting"
 	case n.DrainInProgress == types.ConditionTrue:
 		c.Drain = "draining"
+	case n.DrainReason == types.DrainForced:
+		c.Drain = "forced"
 	}
 	for _, p := range n.Conditions {
 		if p.Status == types.ConditionTrue {
@@ -152,6 +156,24 @@ func (c *ClusterNode) cordon(n types.Node) {
 			c.CordonSince = UTC(n.CordonedBy.Since)
 		}
 	}
+}
+
+// Cordoned is by whom or for what a node is cordoned, as CordonedBy and
+// NodeDrainProgress have it, in words.
+func Cordoned(by string) string {
+	switch by {
+	case "":
+		return "cordoned"
+	case "kept":
+		return "cordoned, and kept so by an operator"
+	case "operator":
+		return "cordoned by somebody else"
+	case "tie-breaker":
+		return "cordoned as tie-breaker"
+	case types.CordonedDisabled:
+		return "cordoned, " + by
+	}
+	return "cordoned by " + by
 }
 
 // seenBy says what the other nodes see of the device of a node that is not

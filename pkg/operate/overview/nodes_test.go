@@ -39,3 +39,28 @@ func TestNodesAsTheAPIServerHasThem(t *testing.T) {
 		t.Errorf("want -, got +:\n%s", diff)
 	}
 }
+
+func TestTheDrainOfANodeIsInAWord(t *testing.T) {
+	for want, n := range map[string]types.Node{
+		"":         {DrainInProgress: types.ConditionFalse, DrainReason: string(types.PhaseIdle)},
+		"waiting":  {DrainInProgress: types.ConditionTrue, DrainReason: string(types.PhaseGates)},
+		"draining": {DrainInProgress: types.ConditionTrue, DrainReason: string(types.PhaseEmptying)},
+		"drained":  {Drained: types.ConditionTrue, DrainReason: string(types.PhaseComplete)},
+		"forced":   {Drained: types.ConditionFalse, DrainReason: types.DrainForced},
+	} {
+		if got := NodesOf([]types.Node{n}, "")[0].Drain; got != want {
+			t.Errorf("%+v is %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestNobodyIsCordonedByKept(t *testing.T) {
+	for by, want := range map[string]string{
+		"": "cordoned", "zedkube": "cordoned by zedkube", "somebody else": "cordoned by somebody else", "kept": "cordoned, and kept so by an operator",
+		"operator": "cordoned by somebody else", "tie-breaker": "cordoned as tie-breaker", types.CordonedDisabled: "cordoned, workloads disabled",
+	} {
+		if got := Cordoned(by); got != want {
+			t.Errorf("%q: %q, want %q", by, got, want)
+		}
+	}
+}

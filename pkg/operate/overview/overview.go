@@ -127,8 +127,15 @@ type Drain struct {
 	Status      string                   `json:",omitzero"`  // what EVE sees
 	RequestedBy string                   `json:",omitzero"`  // whom that is for
 	Request     *types.NodeDrainRequest  `json:",omitempty"` // the operator's, while it exists
-	Forced      []Source                 `json:",omitempty"` // force files that are present
+	Forced      []ForceFile              `json:",omitempty"` // force files that are present
 	Held        *Source                  `json:",omitempty"` // the fault marker, which lets no drain complete
+}
+
+// ForceFile is a file by which an operator overrides what EVE sees of drains.
+type ForceFile struct {
+	Source
+	Says    string `json:",omitzero"` // the status; "" where it counts for nothing
+	Ignored string `json:",omitzero"` // why it counts for nothing; "" where it is obeyed
 }
 
 // Lease is who reports for the cluster.
@@ -138,7 +145,7 @@ type Lease struct {
 	Mine    bool      `json:",omitzero"`
 	Takes   bool      `json:",omitzero"` // this node takes part in the election
 	Running bool      `json:",omitzero"` // the election runs
-	Since   time.Time `json:",omitzero"`
+	Since   time.Time `json:",omitzero"` // since when Leader has the Lease; without one, since when this agent knows none
 }
 
 // Report is what this node says of the cluster to the controller.

@@ -3,6 +3,7 @@ package overview
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/base/forcefile"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
@@ -94,7 +96,7 @@ func role(s types.EdgeNodeClusterStatus) string {
 
 func (r *reader) drain() {
 	p, t := one[types.NodeDrainProgress](r, global(plain(self, "NodeDrainProgress")))
-	d := Drain{Source: t}
+	d := Drain{Source: t, Forced: forceFiles(r.root, p.Journal.Spent)}
 	if t.Known() {
 		p.Journal = types.NodeDrainJournal{} // for the agent alone
 		p.Blockers, p.Volumes, p.Stranded = first(p.Blockers), first(p.Volumes), first(p.Stranded)
@@ -106,21 +108,50 @@ func (r *reader) drain() {
 	if req, source := one[types.NodeDrainRequest](r, global(plain(commands, "NodeDrainRequest"))); source.Known() {
 		d.Request = &req
 	}
-	for _, file := range []string{types.PathForceDrain, types.PathForceDrain2} {
-		if source, there := r.present(file); there {
-			d.Forced = append(d.Forced, source)
-		}
-	}
 	if source, there := r.present(types.PathFaultMarker); there {
 		d.Held = &source
 	}
 	r.o.Drain = d
 }
 
+// ForceFiles are the force files that are present below root, and which of them count.
+func ForceFiles(root string) []ForceFile {
+	r := reader{root: root, left: maxRead}
+	p, _ := one[types.NodeDrainProgress](&r, global(plain(self, "NodeDrainProgress")))
+	return forceFiles(root, p.Journal.Spent)
+}
+
+// forceFiles reads them as the agent does; spent are those that have had their effect.
+func forceFiles(root string, spent map[string]string) (list []ForceFile) {
+	r := reader{root: root}
+	for _, file := range []string{types.PathForceDrain, types.PathForceDrain2} {
+		source, there := r.present(file)
+		if !there {
+			continue
+		}
+		f := ForceFile{Source: source}
+		switch said, err := forcefile.Read(r.path(file)); {
+		case errors.Is(err, fs.ErrNotExist):
+			f.Ignored = "it is empty"
+		case err != nil:
+			f.Ignored = strings.ReplaceAll(err.Error(), r.path(file), file)
+		case spent[r.path(file)] == said.Mark:
+			f.Ignored = "it has had its effect, and could not be removed"
+		default:
+			f.Says = said.Status.String()
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
 func (r *reader) lease() {
 	l, t := one[types.KubeLeaderElectInfo](r, global(plain(self, "KubeLeaderElectInfo")))
 	r.o.Lease = Lease{
-		Source: t, Leader: l.LeaderIdentity, Mine: l.IsStatsLeader, Takes: l.InLeaderElection, Running: l.ElectionRunning, Since: l.LatestChange,
+		Source: t, Leader: l.LeaderIdentity, Mine: l.IsStatsLeader, Takes: l.InLeaderElection, Running: l.ElectionRunning, Since: l.LeaderSince,
+	}
+	if l.LeaderIdentity == "" {
+		r.o.Lease.Since = l.LatestChange
 	}
 }
 

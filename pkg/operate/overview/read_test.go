@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
@@ -284,5 +285,66 @@ func TestWhetherWorkloadsAreDisabledIsKnownFromBefore(t *testing.T) {
 	d.sample("/persist/status/zedkube", "WorkloadsStatus", "global")
 	if w := d.read().Workloads; !w.Off() || w.Reason != "new switch in hall 4" {
 		t.Errorf("it is %+v", w)
+	}
+}
+
+func TestAForceFileIsShownAsWhatTheAgentMakesOfIt(t *testing.T) {
+	const file = "/tmp/force-NodeDrainStatus-global.json"
+	for content, want := range map[string]overview.ForceFile{
+		`garbage`:               {Ignored: "force file " + file + ": parse: invalid character 'g' looking for beginning of value"},
+		`{"Status":"nonsense"}`: {Ignored: "force file " + file + `: status has to be 0 to 9 or a name such as COMPLETE, not "\"nonsense\""`},
+		``:                      {Ignored: "it is empty"},
+		`{"Status":"complete"}`: {Says: "COMPLETE"},
+		`{"Status":1}`:          {Says: "NOTSUPPORTED"},
+	} {
+		d := newDevice(t)
+		d.put(file, content)
+		list := d.read().Drain.Forced
+		if len(list) != 1 || list[0].File != file || list[0].Says != want.Says || list[0].Ignored != want.Ignored {
+			t.Errorf("%q: %+v, want %+v", content, list, want)
+		}
+		found, _ := find(d.read(), "ForceFile")
+		if ignored := strings.Contains(found.Evidence, "it is ignored"); ignored != (want.Ignored != "") || !ignored && !strings.Contains(found.Evidence, want.Says) {
+			t.Errorf("%q: %s", content, found.Evidence)
+		}
+	}
+	d := newDevice(t)
+	d.put(file, `{"Status":9}`)
+	info, err := os.Stat(filepath.Join(d.root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spent := fmt.Sprintf(`{"Journal":{"Spent":{%q:%q}}}`, filepath.Join(d.root, file), safefile.Mark(info))
+	d.put("/run/zedkube/NodeDrainProgress/global.json", spent)
+	if list := d.read().Drain.Forced; len(list) != 1 || !strings.Contains(list[0].Ignored, "has had its effect") {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestAnApplicationIsAsOldAsItsPodsSayAndNotAsItsFile(t *testing.T) {
+	const id = "f3de8560-c29d-55cb-ab04-0fa6d2a3c419"
+	d := newDevice(t)
+	d.put("/run/zedagent/AppInstanceConfig/"+id+".json", `{"UUIDandVersion":{"UUID":"`+id+`","Version":"1"},"DisplayName":"cam","Activate":true}`)
+	status := func(state int) {
+		d.put("/run/zedkube/ENClusterAppStatus/"+id+".json", fmt.Sprintf(`{"AppUUID":%q,"AppKubeStatus":%d}`, id, state))
+	}
+	status(int(types.AppKubeRunning))
+	d.put("/run/zedkube/AppRepairStatus/"+id+".json", `{"AppUUID":"`+id+`","Phase":"Well","Since":"2026-05-03T06:00:00Z","Node":"n2",
+		"Run":{"Pod":"cam-0","Since":"2026-05-02T11:20:05Z","Restarts":3}}`)
+	app := d.read().Apps.List[0]
+	if want := time.Date(2026, 5, 2, 11, 20, 5, 0, time.UTC); !app.Since.Equal(want) || app.Restarts == nil || *app.Restarts != 3 {
+		t.Errorf("since %s, restarts %v", app.Since, app.Restarts)
+	}
+	status(int(types.AppKubeAPIUnreachable)) // the agent saw that once, and cannot see it now
+	if app := d.read().Apps.List[0]; time.Since(app.Since) > time.Minute || app.Restarts != nil {
+		t.Errorf("since %s, restarts %v", app.Since, app.Restarts)
+	}
+}
+
+func TestTheLeaderIsOneSinceItTookTheLease(t *testing.T) {
+	d := newDevice(t)
+	d.put("/run/zedkube/KubeLeaderElectInfo/global.json", `{"LeaderIdentity":"n2","LatestChange":"2026-05-03T06:00:00Z","LeaderSince":"2026-05-02T06:00:00Z"}`)
+	if at := d.read().Lease.Since; at.Format(time.DateOnly) != "2026-05-02" {
+		t.Errorf("since %s", at)
 	}
 }

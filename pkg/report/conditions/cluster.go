@@ -164,7 +164,7 @@ func members(f facts) verdict {
 	case len(surplus) > 0:
 		return bad("MemberNotConfigured", "In the cluster "+strings.Join(said, "; ")+".")
 	}
-	return fine("AsConfigured", fmt.Sprintf("The cluster has the %d masters that the controller configured.", len(masters)))
+	return fine("AsConfigured", "The cluster has the "+phrase.Counted(len(masters), "master")+" that the controller configured.")
 }
 
 // writtenBy says who wrote a field of the node, zedkube apart, "" where nobody

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -137,7 +138,7 @@ func lookAtMarkers(paths []string) map[string]string {
 	markers := map[string]string{}
 	for _, path := range paths {
 		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-			markers[path] = markOf(info)
+			markers[path] = safefile.Mark(info)
 		}
 	}
 	return markers

@@ -234,7 +234,10 @@ func (c *Component) beginReport(ctx context.Context, f facts) {
 		InProgress: drains(c.rec.Phase), Drained: c.rec.Phase == types.PhaseComplete && !c.rec.Dead,
 		Reason: string(c.rec.Phase), Message: cmp.Or(v.reason, c.rec.Reason),
 	}
-	emptying := c.rec.Phase == types.PhaseEmptying
+	if c.rec.forced() {
+		want.Drained, want.Reason = false, types.DrainForced
+	}
+	emptying := c.rec.Phase == types.PhaseEmptying || c.rec.forced() // what is left is shown
 	pods := f.evictions().slow(f.now, patience)
 	if !v.asked {
 		pods = f.evictions().slow(f.now, 0) // before they go: where could they?
@@ -261,9 +264,10 @@ func (c *Component) beginReport(ctx context.Context, f facts) {
 }
 
 // differs reports that the Node's conditions say something else than want; a Node
-// without them says that nothing is going on.
+// without them says that nothing is going on. The phase is a part of it: a node that
+// waits is no node that drains.
 func differs(n types.Node, want types.DrainConditions) bool {
-	return (n.DrainInProgress == types.ConditionTrue) != want.InProgress || (n.Drained == types.ConditionTrue) != want.Drained
+	return want.InProgress && n.DrainReason != want.Reason || (n.DrainInProgress == types.ConditionTrue) != want.InProgress || (n.Drained == types.ConditionTrue) != want.Drained
 }
 
 // queue keeps an Event until it can be written; what happened first matters most.

@@ -200,6 +200,9 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	return "", "", false
 }
 
+// becauseForced is the reason of a drain that an operator called complete.
+const becauseForced = "forced by the force file"
+
 // forceComplete ends a drain once, in the operator's name. It reports false
 // where the drain is about to begin, or its request may yet be heard of.
 func forceComplete(f facts, a *action) bool {
@@ -207,7 +210,7 @@ func forceComplete(f facts, a *action) bool {
 	case !f.member:
 	case drains(phase), phase == types.PhaseComplete, ends(phase) && f.asks():
 		if phase != types.PhaseComplete {
-			result(f, a, types.PhaseComplete, "forced by the force file")
+			result(f, a, types.PhaseComplete, becauseForced)
 		}
 		if !drains(phase) && phase != types.PhaseComplete {
 			a.rec.Cordoned = 0 // the failure has undone it and given the lock back

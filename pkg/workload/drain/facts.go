@@ -210,6 +210,10 @@ func final(s types.DrainStatus) bool { return failed(s) || s == types.DrainCompl
 // drains reports that a phase is one of a drain under way.
 func drains(p types.DrainPhase) bool { return p == types.PhaseGates || p == types.PhaseEmptying }
 
+// forced reports that the drain is Complete only because an operator says so: pods may
+// be left on the node.
+func (r record) forced() bool { return r.Phase == types.PhaseComplete && r.Reason == becauseForced }
+
 // ends reports that a phase is an end of a drain.
 func ends(p types.DrainPhase) bool {
 	return p == types.PhaseComplete || p == types.PhaseNoCordon || p == types.PhaseNotEmpty

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/zedkube/zedkube/pkg/base/forcefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -167,7 +168,7 @@ func TestAForceFileOfAnotherUserIsRefused(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, []byte(`{"Status":9}`), 0o600), os.Chown(path, 12345, 12345)); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := readForceFile(path); err == nil {
+	if v, err := forcefile.Read(path); err == nil {
 		t.Errorf("got %v", v)
 	}
 }

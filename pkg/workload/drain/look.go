@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/base/forcefile"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -103,9 +104,8 @@ func (c *Component) look() observed {
 	seen.policy = settings.GlobalSettings[types.SettingNodeDrainPolicy].StrValue
 	c.lookAtMembership(&seen)
 	for _, path := range c.ForceFiles {
-		file, err := readForceFile(path)
-		file.path, file.err = path, err
-		seen.force = append(seen.force, file)
+		file, err := forcefile.Read(path)
+		seen.force = append(seen.force, forceFile{File: file, path: path, err: err})
 	}
 	seen.markers, seen.markerPaths = lookAtMarkers(c.Markers), c.Markers
 	seen.agent, _ = c.Agent.Get(types.NodeAgentKey)

@@ -45,6 +45,7 @@ type view struct {
 	resumed       types.DrainPhase         // of the record of an earlier process, "" for none
 	pods          types.DrainPods          // as that counted them
 	earlier       map[string]time.Duration // since when pods were in the way, as that saw it
+	remain        []types.DrainBlocker     // the pods in the way when an operator ended the drain, as that saw it
 	shown         types.DrainConditions    // as last written to the Node
 	shownAt       time.Duration
 }
@@ -101,8 +102,11 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 	if f.list == 0 && len(f.pods) == 0 && m.view.pods.Total > 0 {
 		p.Pods = m.view.pods // all there is, until the first list
 	}
-	p.Lock = types.DrainLockView{
-		Holder: m.lock.Holder, Since: m.lock.Since, Mine: m.lock.Holder != "" && ours(m.lock, f.node.Name), Waits: f.check.lock,
+	p.Lock = types.DrainLockView{Waits: f.check.lock}
+	// Of another node's lock nothing is known but while this one waits for it: no other
+	// phase reads it again.
+	if mine := m.lock.Holder != "" && ours(m.lock, f.node.Name); mine || r.Phase == types.PhaseGates {
+		p.Lock.Holder, p.Lock.Since, p.Lock.Mine = m.lock.Holder, m.lock.Since, mine
 	}
 	if r.Phase == types.PhaseGates {
 		p.Quorum = m.quorum
@@ -116,7 +120,26 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 		p.Warnings = f.warnings[:min(shown, len(f.warnings))]
 		c.inTheWay(f, &p)
 	}
+	if r.forced() {
+		p.Forced = true
+		c.whatRemains(f, &p)
+	}
 	return p
+}
+
+// whatRemains fills what a drain leaves behind that an operator called complete: of the pods
+// in its way those that are still on the node.
+func (c *Component) whatRemains(f facts, p *types.NodeDrainProgress) {
+	if f.list != 0 {
+		c.inTheWay(f, p)
+		return
+	}
+	here := map[string]bool{}
+	for _, pod := range f.nodePods {
+		here[pod.Key()] = true
+	}
+	left := slices.DeleteFunc(slices.Clone(c.mem.view.remain), func(b types.DrainBlocker) bool { return f.synced && !here[b.Pod] })
+	p.Blockers, p.BlockersOmitted = first(left)
 }
 
 // inTheWay fills the pods and volumes that keep the drain from its end.
@@ -239,6 +262,9 @@ func (c *Component) resume(f facts, was types.NodeDrainProgress) {
 	v.reason, v.since = was.Reason, at(was.Since)
 	v.resumed, v.pods = was.Phase, was.Pods
 	v.stranded = union(v.stranded, was.Stranded)
+	if was.Forced {
+		v.remain = was.Blockers
+	}
 	v.earlier, v.reported, v.blockingSince = map[string]time.Duration{}, map[string]bool{}, map[string]time.Duration{}
 	for _, b := range was.Blockers {
 		v.earlier[b.Pod] = at(b.Since)

@@ -246,7 +246,7 @@ func (s *state) forced(seen observed) *types.NodeDrainStatus {
 		switch {
 		case v.err != nil && !errors.Is(v.err, fs.ErrNotExist):
 			wrong = append(wrong, v.err.Error())
-		case v.err == nil && forced == nil && s.rec.Spent[v.path] != v.mark:
+		case v.err == nil && forced == nil && s.rec.Spent[v.path] != v.Mark:
 			forced = &v.NodeDrainStatus
 		}
 	}

@@ -276,7 +276,7 @@ func (f facts) enable(a *action) {
 	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
 		switch n := f.nodes[name]; {
 		case n.Cordoner() != types.CordonedDisabled || !n.Deleted.IsZero():
-		case n.DrainInProgress == types.ConditionTrue || n.Drained == types.ConditionTrue: // it needs the cordon until it has rebooted
+		case n.DrainInProgress == types.ConditionTrue || n.Drained == types.ConditionTrue || n.DrainReason == types.DrainForced: // it needs the cordon until it has rebooted
 			a.waits("Node %s is being drained, and stays cordoned until then.", name)
 		default:
 			a.change(change{uncordon: name}, "Node %s is still cordoned.", name)

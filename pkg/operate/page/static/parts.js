@@ -25,7 +25,7 @@ const phases = {
   Complete: ["good", "the device may go down"], NoCordon: ["bad", "failed: the node could not be cordoned"], NotEmpty: ["bad", "failed: the deadline has passed"],
 };
 const outlook = (x) => x.Outlook === "never" ? look("never", "NEVER") : look("slow", "slow");
-const cordons = { zedkube: "by zedkube, for the drain", operator: "by an operator", "tie-breaker": "as tie-breaker", kept: "kept, as requested" };
+const cordons = { zedkube: "by zedkube, for the drain", operator: "by somebody else", "tie-breaker": "as tie-breaker", kept: "and kept so by an operator" };
 
 function drain(o) {
   const d = o.Drain ?? {};
@@ -34,7 +34,7 @@ function drain(o) {
   const [kind, meaning] = phases[r.Phase] ?? ["warn", ""];
   const pods = r.Pods ?? {};
   const inner = [
-    p("", look(kind + " phase", r.Phase), meaning && ", " + meaning, r.Attempt > 0 && `, attempt ${r.Attempt} of ${r.Attempts}`),
+    p("", look((r.Forced ? "warn" : kind) + " phase", r.Phase), r.Forced ? ", FORCED: " + remains(r) : meaning && ", " + meaning, r.Attempt > 0 && `, attempt ${r.Attempt} of ${r.Attempts}`),
     facts([
       ["why", r.Reason, ago(r.Since)],
       ["requester", list(r.Requesters).join(", ")],
@@ -44,19 +44,23 @@ function drain(o) {
       ["quorum", r.Quorum], ["cordon", cordons[r.Cordon] ?? r.Cordon],
       ["status for EVE", d.Status, d.RequestedBy && `for ${d.RequestedBy}`],
       ["blocked by", d.Held?.File && look("bad", d.Held.File)],
-      ["forced by", list(d.Forced).map((f) => f.File).join(", ")],
+      ["forced by", list(d.Forced).map((f) => f.File + (f.Ignored ? `, ignored: ${f.Ignored}` : `: ${f.Says}`)).join("; ")],
       ["written", age(d.At)],
     ]),
   ];
-  if (list(r.Blockers).length) inner.push(table(counted("pod", r.Blockers, r.BlockersOmitted), blockers, r.Blockers));
-  if (list(r.Volumes).length) inner.push(table(counted("volume", r.Volumes, r.VolumesOmitted), volumes, r.Volumes));
+  if (list(r.Blockers).length) inner.push(table(counted("pod", r.Blockers, r.BlockersOmitted, r.Forced), blockers, r.Blockers));
+  if (list(r.Volumes).length) inner.push(table(counted("volume", r.Volumes, r.VolumesOmitted, r.Forced), volumes, r.Volumes));
   if (list(r.Stranded).length) inner.push(p("warn", "Can run only here and go down with the device: ", r.Stranded.join(", "), more(r.StrandedOmitted)));
   return inner;
 }
 
 const more = (n) => n > 0 ? ` and ${n} more` : "";
 const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
-const counted = (what, all, omitted) => `${many(all.length, what)} block the drain${more(omitted)}`;
+const counted = (what, all, omitted, forced) => `${many(all.length, what)} ${forced ? (all.length === 1 ? "goes" : "go") + " down with the device" : all.length === 1 ? "blocks the drain" : "block the drain"}${more(omitted)}`;
+const remains = (r) => {
+  const pods = list(r.Blockers).length + (r.BlockersOmitted || 0);
+  return `the device may go down, ${pods ? many(pods, "pod") + (pods === 1 ? " is" : " are") + " still here" : "although the drain had not ended"}`;
+};
 const blockers = [
   ["Pod", (x) => x.Pod], ["Outlook", outlook], ["Cause", (x) => x.Cause], ["Why", (x) => x.Why],
   ["What to do", (x) => x.Remedy || "wait"], ["Since", (x) => age(x.Since)],
@@ -79,7 +83,7 @@ const nodeColumns = [
   ["Status", (x) => [look(x.Status === "Ready" ? "good" : "bad", x.Status || "Unknown"), when(x.Since) && [" ", age(x.Since)],
     list(x.Pressures).map((c) => h("div", { class: "bad" }, c)), x.Lost && h("div", { class: "bad" }, x.Lost)]],
   ["Roles", (x) => list(x.Roles).join(", ")],
-  ["Cordon", (x) => x.Cordoned && [look("warn", "cordoned"), x.CordonedBy && ` by ${clean(x.CordonedBy)}`, x.CordonWhy && h("div", {}, x.CordonWhy), when(x.CordonSince) && [" ", age(x.CordonSince)]]],
+  ["Cordon", (x) => x.Cordoned && [look("warn", "cordoned"), x.CordonedBy && " " + (cordons[x.CordonedBy] ?? `by ${clean(x.CordonedBy)}`), x.CordonWhy && h("div", {}, x.CordonWhy), when(x.CordonSince) && [" ", age(x.CordonSince)]]],
   ["Drain", (x) => x.Drain], ["Address", (x) => x.Address],
   ["Versions", (x) => [x.Kubelet && h("div", {}, "kubelet " + clean(x.Kubelet)), x.Agent && h("div", {}, "zedkube " + clean(x.Agent))]],
 ];

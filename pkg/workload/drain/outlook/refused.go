@@ -93,8 +93,12 @@ func itsBudget(s types.PodSituation) string {
 }
 
 func numbers(b types.PodBudget) string {
-	return fmt.Sprintf("PodDisruptionBudget %s allows %s: of %d pods %d are healthy and %d must remain",
-		b.Name, disruptions(b.Allowed), b.Expects, b.Healthy, b.Desired)
+	is := "are"
+	if b.Healthy == 1 {
+		is = "is"
+	}
+	return fmt.Sprintf("PodDisruptionBudget %s allows %s: of %s %d %s healthy and %d must remain",
+		b.Name, disruptions(b.Allowed), phrase.Counted(b.Expects, "pod"), b.Healthy, is, b.Desired)
 }
 
 func disruptions(n int) string {
