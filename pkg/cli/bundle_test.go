@@ -61,10 +61,19 @@ func TestTheCommandsWorkOnAnUnpackedBundle(t *testing.T) {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	root := untar(t, file)
+	nodes, err := json.Marshal(cmdtest.TroubledNodes())
+	answer := filepath.Join(root, bundle.Extras, "kubernetes/nodes.json") // of an agent that ran
+	if err := errors.Join(err, os.MkdirAll(filepath.Dir(answer), 0o700), os.WriteFile(answer, nodes, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range []struct {
 		args []string
 		says string
 	}{
+		{[]string{"nodes"}, "NotReachable"},
+		{[]string{"nodes"}, "by the agent of this node"},
+		{[]string{"nodes", "node-2"}, "the device reboots"},
+		{[]string{"doctor", "--only", "etcd"}, "All 3 members"},
 		{[]string{"drain", "status"}, "1 of 2 gone"},
 		{[]string{"status"}, "node-2"},
 		{[]string{"topics"}, "zedkube/NodeDrainProgress"},

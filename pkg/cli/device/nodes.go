@@ -82,11 +82,13 @@ func (a *NodesAsked) Look(ctx context.Context) NodesView {
 		v.Problems = append(v.Problems, "the agent is not running: "+o.Agent.Why)
 	}
 	if o.Nodes.Known() && len(o.Nodes.List) > 0 {
-		v.Nodes, v.Nodes.From = o.Nodes, fromFile
+		if v.Nodes = o.Nodes; !o.Copied || v.Nodes.From == "report" {
+			v.Nodes.From = fromFile
+		}
 		return v
 	}
 	if o.Copied {
-		v.Problems = append(v.Problems, "this copy has no report on the nodes; it is on the node that reports for the cluster")
+		v.Problems = append(v.Problems, "this copy has no nodes: it is no support bundle of a node with a running agent, and no copy of the node that reports for the cluster")
 		return v
 	}
 	return a.ofAPI(ctx, v, o.Node)

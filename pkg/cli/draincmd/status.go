@@ -148,7 +148,7 @@ type drainRecord struct {
 	Progress  *types.NodeDrainProgress // nil for none that can be read
 	Status    *types.NodeDrainStatus   // what EVE's agents are told; nil for none that can be read
 	Request   *types.NodeDrainRequest  // the operator's, while it stands
-	Forced    bool                     // a force file is obeyed
+	Forced    bool                     // a force file is in effect
 	Force     []overview.ForceFile     `json:",omitempty"` // those that are there
 	Problems  []string                 // what could not be read, and why
 	Advice    []advice

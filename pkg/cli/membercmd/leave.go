@@ -95,7 +95,7 @@ func publishLeave(out io.Writer, p device.Paths, reason string, consent *types.L
 }
 
 // effectOfRequest says what the agent will make of the request; an error where
-// there is no cluster to leave, or where the agent would not obey.
+// there is no cluster to leave, or where it would have no effect.
 func effectOfRequest(p device.Paths, now time.Time) (string, error) {
 	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
 	switch {

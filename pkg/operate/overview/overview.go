@@ -135,7 +135,7 @@ type Drain struct {
 type ForceFile struct {
 	Source
 	Says    string `json:",omitzero"` // the status; "" where it counts for nothing
-	Ignored string `json:",omitzero"` // why it counts for nothing; "" where it is obeyed
+	Ignored string `json:",omitzero"` // why it counts for nothing; "" where it has its effect
 }
 
 // Lease is who reports for the cluster.

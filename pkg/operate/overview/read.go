@@ -23,7 +23,11 @@ const (
 	commands = "zedkube-cli"
 )
 
-const bundleFile = "zedkube-bundle.json" // at the root of an unpacked support bundle
+// At the root of an unpacked support bundle, and what the agent answered when it was made.
+const (
+	bundleFile  = "zedkube-bundle.json"
+	bundleNodes = "zedkube-bundle/kubernetes/nodes.json"
+)
 
 // Read reads the files below root, "" for the device itself. What is missing or
 // cannot be read is said in what it returns; it judges nothing.
@@ -36,6 +40,7 @@ func Read(root string, now time.Time) Overview {
 	r.drain()
 	r.lease()
 	r.report()
+	r.bundledNodes()
 	r.storage()
 	r.apps()
 	r.conditions()
@@ -69,6 +74,20 @@ func (r *reader) copied() {
 		return
 	}
 	r.o.Copied, r.o.ReadAt = true, UTC(v.Made)
+}
+
+// bundledNodes takes the nodes of a support bundle, which every member of a cluster has:
+// they say more than the report of the one that reports.
+func (r *reader) bundledNodes() {
+	if !r.o.Copied {
+		return
+	}
+	nodes, t := one[Nodes](r, "/"+bundleNodes)
+	if !t.Known() || len(nodes.List) == 0 {
+		return
+	}
+	nodes.List, nodes.Source = first(nodes.List), Source{File: t.File, At: UTC(nodes.At)}
+	r.o.Nodes = nodes
 }
 
 // one reads a file into v. What cannot be read is noted.
