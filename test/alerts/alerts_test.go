@@ -15,7 +15,7 @@ const rulesFile = "../../docs/alerts.yaml"
 
 // promtool runs Prometheus' own tool. It may be missing on a workbench, and in
 // CI only where Debian's mirror is out of reach.
-func promtool(t *testing.T, args ...string) {
+func promtool(t *testing.T, input string, args ...string) {
 	t.Helper()
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -24,15 +24,31 @@ func promtool(t *testing.T, args ...string) {
 		}
 		t.Skip("promtool is not installed: it is in Debian's package prometheus")
 	}
-	if out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput(); err != nil {
+	command := exec.CommandContext(t.Context(), tool, args...)
+	command.Stdin = strings.NewReader(input)
+	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 
-func TestPrometheusTakesTheRules(t *testing.T) { promtool(t, "check", "rules", rulesFile) }
+func TestPrometheusTakesTheRules(t *testing.T) { promtool(t, "", "check", "rules", rulesFile) }
 
 func TestAlertsFireWhenTheyShouldAndNotBefore(t *testing.T) {
-	promtool(t, "test", "rules", "alerts_test.yaml")
+	promtool(t, "", "test", "rules", "alerts_test.yaml")
+}
+
+// TestTheMetricsAreNamedAsPrometheusWants lets promtool judge what the agent answers. The one
+// complaint is of a name that is still there for operators' alerts.
+func TestTheMetricsAreNamedAsPrometheusWants(t *testing.T) {
+	raw, err := os.ReadFile("../../pkg/operate/metrics/testdata/metrics.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deprecated := regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?zedkube_certificate_days_left\b.*\n`)
+	if !deprecated.Match(raw) {
+		t.Error("the deprecated metric is gone: so may this exception be")
+	}
+	promtool(t, deprecated.ReplaceAllString(string(raw), ""), "check", "metrics")
 }
 
 // rules is the part of the files that is judged here.

@@ -358,13 +358,15 @@ func conditions(s sink, k types.KubeNodeConditions, cdi string, now time.Time) {
 		"kubernetes", text(k.Kubernetes), "kubevirt", text(k.KubeVirt), "cdi", text(cdi), "longhorn", text(k.Longhorn), "cni", text(k.CNI))
 	left := map[string]float64{}
 	for _, c := range k.Certificates {
-		name, days := oneOf(c.Name, certificates), c.NotAfter.Sub(now).Hours()/24
-		if least, seen := left[name]; !seen || days < least {
-			left[name] = days
+		name, seconds := oneOf(c.Name, certificates), c.NotAfter.Sub(now).Seconds()
+		if least, seen := left[name]; !seen || seconds < least {
+			left[name] = seconds
 		}
 	}
-	for name, days := range left {
-		s.gauge("zedkube_certificate_days_left", "Days until a certificate of k3s on this node, or of the connection to the API server, expires; negative afterwards.", days, "certificate", name)
+	for name, seconds := range left {
+		s.gauge("zedkube_certificate_left_seconds", "Time until a certificate of k3s on this node, or of the connection to the API server, expires; negative afterwards.", seconds, "certificate", name)
+		// Its former name, which alerts of operators have, for one release longer.
+		s.gauge("zedkube_certificate_days_left", "Deprecated, see zedkube_certificate_left_seconds: the same in days.", seconds/(24*time.Hour).Seconds(), "certificate", name)
 	}
 }
 

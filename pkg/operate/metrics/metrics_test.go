@@ -172,7 +172,8 @@ func TestOfSeveralCertificatesTheFirstToEndCounts(t *testing.T) {
 		{Name: "x", NotAfter: time.Now().Add(240 * time.Hour)}, {Name: "y", NotAfter: time.Now().Add(-48 * time.Hour)}, {Name: "z", NotAfter: time.Now().Add(24 * time.Hour)},
 	}})
 	lines := strings.Join(s.scrape(t), "\n")
-	if !regexp.MustCompile(`(?m)^zedkube_certificate_days_left{certificate="other"} -2\.0`).MatchString(lines) {
+	if !regexp.MustCompile(`(?m)^zedkube_certificate_days_left{certificate="other"} -2\.0`).MatchString(lines) ||
+		!regexp.MustCompile(`(?m)^zedkube_certificate_left_seconds{certificate="other"} -1728\d\d`).MatchString(lines) {
 		t.Errorf("got %s", lines)
 	}
 }
