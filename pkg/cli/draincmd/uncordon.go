@@ -27,7 +27,7 @@ func NewUncordonCommand(o *device.Options) *cobra.Command {
 		Use:   "uncordon [NODE] [--yes]",
 		Short: "Make a node schedulable again that an operator has cordoned",
 		Long: "Make a node schedulable again: this one, or NODE. A cordon that \"zedkube drain keep-cordon\" kept is undone at once. Of one\n" +
-			"that was not made by zedkube it says what is known of it, and asks: whoever made it may still be at work there.\n" +
+			"that was not made by zedkube it says what is known of it, and asks: who made it may still be at work there.\n" +
 			"A cordon of a drain, of disabled workloads or of a tie-breaker is refused: it ends with what made it.\n\n" + `Exit codes:
   0   the node is schedulable
   1   wrong usage, interrupted, not confirmed, or failed
@@ -143,7 +143,7 @@ func (u uncordoning) confirm(ctx context.Context, n types.Node, now time.Time) e
 			by = terminal.Clean(w.Manager)
 		}
 	}
-	fmt.Fprintf(u.out, "Warning: node %s was not cordoned by zedkube but by %s, %s. Whoever did that may still be at work there.\n", n.Name, by, terminal.Age(since, now))
+	fmt.Fprintf(u.out, "Warning: node %s was not cordoned by zedkube but by %s, %s. They may still be at work there.\n", n.Name, by, terminal.Age(since, now))
 	if n.Foreign() {
 		fmt.Fprintln(u.out, "Its agent does not use the drain lock: it may be draining.")
 	}
