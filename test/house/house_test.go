@@ -56,7 +56,7 @@ var may = map[string]struct {
 	"pkg/cli/statuscmd":     {append([]string{"pkg/cli/terminal", "pkg/cli/device", "pkg/cli/nodescmd", "pkg/cli/appscmd", "pkg/cli/draincmd"}, beneathCommands...), "status shows nodes, applications and the drain as their own commands do"},
 	"pkg/cli/terminal":      {nil, "it prints, and knows neither the device nor a command"},
 	"pkg/cli/device":        {append([]string{"pkg/cli/terminal"}, beneathCommands...), "it knows no command"},
-	"pkg/cli/plan":          {[]string{"types", "pkg/workload/drain", "pkg/workload/drain/outlook", "pkg/operate/joinplan", "pkg/cli/terminal", "pkg/cli/device"}, "it looks at the cluster and knows no command"},
+	"pkg/cli/plan":          {[]string{"types", "pkg/base/phrase", "pkg/workload/drain", "pkg/workload/drain/outlook", "pkg/operate/joinplan", "pkg/cli/terminal", "pkg/cli/device"}, "it looks at the cluster and knows no command"},
 	"cmd/*":                 {[]string{"types", "pubsub", "kubeapi", "pkg/*/*", "pkg/cli"}, "the wiring knows everything but the tests' tools"},
 	"test/cmdtest":          {[]string{"types", "pkg/operate/overview", "pkg/operate/health"}, "it makes devices for the tests of commands to look at"},
 	"test/kubetest":         {[]string{"types"}, "the fake cluster that components are tested with does what it is asked; it knows the nouns only"},
