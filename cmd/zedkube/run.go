@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/base/agentlog"
@@ -51,6 +54,7 @@ func runAgent(ctx context.Context, o device.Options) error {
 	}
 	defer watchdog.WritePID(log, p.PID)()
 	log.WithField("version", p.Version).Info("zedkube started")
+	defer time.AfterFunc(settled, func() { unmapStart(log) }).Stop()
 
 	// Pubsub ends last, so that what the components say at their end is heard.
 	busContext, stopBus := context.WithCancel(context.WithoutCancel(ctx))
@@ -92,4 +96,16 @@ func runsKubernetes(path string) bool {
 		return true
 	}
 	return types.HypervisorRunsKubernetes(strings.TrimSpace(string(content)))
+}
+
+// settled is after how long nothing of the start is used any more.
+const settled = time.Minute
+
+// unmapStart unmaps what of the program only its start has used.
+func unmapStart(log logrus.FieldLogger) {
+	if mapped, err := memory.Unmap("/"); err != nil {
+		log.WithError(err).Warn("cannot unmap the pages of the start")
+	} else {
+		log.WithField("bytes", mapped).Debug("unmapped the pages of the start")
+	}
 }
