@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
 	"github.com/zedkube/zedkube/types"
@@ -98,7 +97,7 @@ func (b *bench) stamp(ctx context.Context, m *player.Member) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return n.Annotations[nodes.AgentAnnotation], nil
+	return n.Annotations[stampKey], nil
 }
 
 // besideUnstamped measures a drain while one server has no agent of ours, as in the roll-out
@@ -106,7 +105,7 @@ func (b *bench) stamp(ctx context.Context, m *player.Member) (string, error) {
 func (b *bench) besideUnstamped(ctx context.Context, pods int) error {
 	m := b.fleet.Members[2]
 	m.StopProgram()
-	if out, err := b.cluster.Kubectl(ctx, "annotate", "node", m.Name, nodes.AgentAnnotation+"-"); err != nil {
+	if out, err := b.cluster.Kubectl(ctx, "annotate", "node", m.Name, stampKey+"-"); err != nil {
 		return fmt.Errorf("remove a stamp: %w: %s", err, out)
 	}
 	var took []time.Duration
