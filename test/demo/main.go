@@ -81,6 +81,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if o.story == failoverStory {
+		o.patience *= 3 // a node is lost after 16 s, and nobody takes that for a proof
+	}
 	err = s.tell(ctx, steps(s), o.patience)
 	v.End()
 	if o.record && err == nil {

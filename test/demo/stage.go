@@ -48,7 +48,7 @@ func begin(ctx context.Context, v *screen.View, record *screen.Recorder, o optio
 	if s.ports, err = freePorts(3); err != nil {
 		return nil, err
 	}
-	if s.cluster, err = devcluster.Start(ctx, devcluster.Options{Log: os.Stderr, Nodes: 3, Answers: true}); err != nil {
+	if s.cluster, err = devcluster.Start(ctx, devcluster.Options{Log: os.Stderr, Nodes: 3, Answers: true, KubeVirt: o.story == failoverStory}); err != nil {
 		return nil, err
 	}
 	if err := s.longhorn(ctx); err != nil {

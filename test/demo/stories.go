@@ -30,6 +30,11 @@ func tales() []tale {
 			[]look{{0, "explain VolumeDegraded"}},
 		},
 		{
+			failoverStory, "a device loses its power, and its virtual machine starts on another one (builds KubeVirt, once)",
+			func(s *stage) []step { return append(s.beginning(), s.failover()...) },
+			[]look{{0, "apps vm"}, {0, "explain NodeNotReady"}},
+		},
+		{
 			"certificate", "the client certificate of a node is about to expire",
 			func(s *stage) []step { return append(s.beginning(), s.expiry()...) },
 			[]look{{1, "status"}, {1, "explain CertificateEnds"}},

@@ -133,6 +133,10 @@ func TestAddress(t *testing.T) {
 		{"IPv6", of(func(f *addressFacts) {
 			f.Address, f.found = "fd00::1/64", []netip.Addr{netip.MustParseAddr("fd00::1")}
 		}), OK, "fd00::1"},
+		{"another one of loopback", of(func(f *addressFacts) {
+			f.Interface, f.Address, f.found = "lo", "127.7.173.12/24", []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+		}), OK, "127.7.173.12 is on lo"},
+		{"of loopback, elsewhere", of(func(f *addressFacts) { f.Address = "127.7.173.12/24" }), Fail, "it has 192.168.1.2"},
 		{"no cluster", of(func(f *addressFacts) { f.clustered = false }), Unknown, "not belong to a cluster"},
 		{"not published", of(func(f *addressFacts) { f.Source = overview.Source{} }), Unknown, "published no"},
 		{"unreadable", of(func(f *addressFacts) { f.Source = overview.Source{Why: "odd"} }), Unknown, "odd"},
