@@ -92,8 +92,8 @@ func run(ctx context.Context, o options) error {
 	s.summary(err)
 	if o.keep && ctx.Err() == nil {
 		unlink, err := s.link()
-		if err != nil {
-			v.Lines("make " + devices + ": " + err.Error())
+		if err := errors.Join(err, s.holdBack(ctx)); err != nil {
+			v.Lines("prepare what is left up: " + err.Error())
 		}
 		s.showcase(program, o.story)
 		<-ctx.Done()

@@ -97,6 +97,9 @@ func newNewcomer(t *testing.T) *newcomer {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(dir, "bin")
+	if err := n.holdBack(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	err = errors.Join(os.Mkdir(bin, 0o755), os.Symlink(program, filepath.Join(bin, "zedkube")), os.Symlink(filepath.Join(dir, "d"), filepath.Join(bin, "devices")))
 	if err != nil {
 		t.Fatal(err)

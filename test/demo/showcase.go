@@ -88,11 +88,20 @@ func (s *stage) showcase(program, story string) {
 	}
 	lines = append(lines, "A drain to watch, which a budget holds back:")
 	for _, text := range []string{"drain plan", "drain request --reason 'first look'", "drain status --watch", "drain cancel"} {
-		lines = append(lines, command(1, text))
+		lines = append(lines, command(watched, text))
 	}
 	lines = append(lines, "With kubectl:", "  KUBECONFIG="+devices+"/"+s.nodes[0].Name+"/run/.kube/k3s/k3s.yaml kubectl get nodes",
 		"More to see: make run KEEP=1 STORY=NAME", strings.TrimRight(storyHelp(), "\n"))
 	s.view.Lines(lines...)
+}
+
+// watched is the node whose drain there is to watch, by its number. The first application is
+// designated to it.
+const watched = 0
+
+// holdBack has a budget hold back the drain of that node.
+func (s *stage) holdBack(ctx context.Context) error {
+	return s.cluster.SetBudget(ctx, s.apps[watched].KubeName(), 1)
 }
 
 // look is a command to try on a node, by its number from 0 on.

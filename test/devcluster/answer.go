@@ -34,7 +34,7 @@ func (c *Cluster) openProxies() error {
 		}
 		p := &proxy{
 			address: addr(net.ParseIP(n.IP), apiPort), identity: id, fault: None,
-			conns: map[*gate]bool{}, watches: map[*watchBody]bool{}, passing: closedChannel(), kubelet: c.throughAPI,
+			conns: map[*gate]bool{}, watches: map[*watchBody]bool{}, passing: closedChannel(),
 		}
 		p.forwardTo(target, n.IP, &tls.Config{RootCAs: c.ca.pool(), Certificates: []tls.Certificate{front}})
 		quiet := log.New(io.Discard, "", 0) // clients that give up are what this is for
@@ -134,10 +134,6 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			r.Context().Value(connKey{}).(*gate).reset()
 		}}, r)
 	default:
-		if kubelet, is := p.kubelet(r); is { // nobody else could ask it
-			kubelet.ServeHTTP(w, r)
-			return
-		}
 		p.forward.ServeHTTP(w, r)
 	}
 }

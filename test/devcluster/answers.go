@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,11 +39,17 @@ func (c *Cluster) startAnswering(i int) error {
 	if c.answers == nil || c.answers[i] != nil {
 		return nil
 	}
-	pair, err := tls.LoadX509KeyPair(c.pki("apiserver.crt"), c.pki("apiserver.key"))
+	n := c.Nodes[i]
+	template := serverTemplate([]net.IP{net.ParseIP(n.IP)})
+	template.Subject.CommonName, template.DNSNames = "system:node:"+n.Name, []string{n.Name}
+	made, err := c.ca.issue(template)
 	if err != nil {
 		return err
 	}
-	n := c.Nodes[i]
+	pair, err := tls.X509KeyPair(made.cert, made.key)
+	if err != nil {
+		return fmt.Errorf("make the certificate of the kubelet of node %s: %w", n.Name, err)
+	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(n.IP, strconv.Itoa(answersPort)))
 	if err != nil {
 		return fmt.Errorf("listen as the kubelet of node %s: %w", n.Name, err)
@@ -71,33 +76,6 @@ func (c *Cluster) stopAnswering(i int) {
 		_ = c.answers[i].server.Close()
 		c.answers[i] = nil
 	}
-}
-
-// answersOf is what the kubelet of a node answers, nil where it does not run. The API server asks no
-// kubelet on loopback for anything but logs, so what nodes ask through it goes there at once.
-func (c *Cluster) answersOf(name string) http.Handler {
-	c.kubeletsMu.Lock()
-	defer c.kubeletsMu.Unlock()
-	for i, n := range c.Nodes {
-		if n.Name == name && c.answers != nil && c.answers[i] != nil {
-			return c.answers[i].server.Handler
-		}
-	}
-	return nil
-}
-
-// throughAPI finds the kubelet that a request to the API server is for.
-func (c *Cluster) throughAPI(r *http.Request) (http.Handler, bool) {
-	rest, isNode := strings.CutPrefix(r.URL.Path, "/api/v1/nodes/")
-	name, path, isProxy := strings.Cut(rest, "/proxy/")
-	if c.answers == nil || !isNode || !isProxy {
-		return nil, false
-	}
-	kubelet := c.answersOf(name)
-	if kubelet == nil {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusServiceUnavailable) }), true
-	}
-	return http.StripPrefix(strings.TrimSuffix(r.URL.Path, "/"+path), kubelet), true
 }
 
 func (a *answering) handler() http.Handler {

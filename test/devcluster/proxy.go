@@ -21,8 +21,7 @@ type proxy struct {
 	address string
 	server  *http.Server
 	forward *httputil.ReverseProxy
-	kubelet func(*http.Request) (http.Handler, bool) // that a request is for, if they answer
-	idle    func()                                   // closes what is not in use towards the API server
+	idle    func() // closes what is not in use towards the API server
 	running sync.WaitGroup
 
 	connections, requests, faulted atomic.Int64
