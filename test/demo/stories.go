@@ -35,7 +35,7 @@ func tales() []tale {
 			[]look{{0, "apps vm"}, {0, "explain NodeNotReady"}},
 		},
 		{
-			"certificate", "the client certificate of a node is about to expire",
+			"certificate", "the certificate of zedkube on a node is about to expire",
 			func(s *stage) []step { return append(s.beginning(), s.expiry()...) },
 			[]look{{1, "status"}, {1, "explain CertificateEnds"}},
 		},
@@ -151,7 +151,7 @@ func (s *stage) volumeIs(ctx context.Context, want types.StorageVolumeRobustness
 
 func (s *stage) expiry() []step {
 	return []step{
-		{"the kube container brings a kubeconfig whose certificate expires in ten days", s.shortCertificate},
+		{"zedkube has a kubeconfig whose certificate expires in ten days", s.shortCertificate},
 		{"the node warns, in zedkube status, on its page and as a condition", s.certificateWarned},
 	}
 }
@@ -162,10 +162,10 @@ func (s *stage) shortCertificate(context.Context) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%s is no node of the cluster", n.Name)
 	}
-	if err := s.cluster.ShortenCertificate(kube.Index, 10*24*time.Hour); err != nil {
+	if err := s.cluster.ShortenAgentKubeconfig(kube.Index, 10*24*time.Hour); err != nil {
 		return "", err
 	}
-	s.view.Event(n.Name, "k3s", "writes a kubeconfig whose client certificate expires in ten days")
+	s.view.Event(n.Name, "operator", "issues a kubeconfig for zedkube that expires in ten days")
 	return n.Name + ", ", n.PutKubeconfigs(s.cluster.NodeKubeconfig(kube.Index))
 }
 

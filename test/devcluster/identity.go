@@ -118,26 +118,6 @@ func (c *Cluster) SetCertSkew(i int, skew time.Duration) error {
 	return nil
 }
 
-// ShortenCertificate has NodeKubeconfig(i) hold a client certificate from now on that expires after so
-// much time. Those of before stay valid.
-func (c *Cluster) ShortenCertificate(i int, life time.Duration) error {
-	if c.hosts != nil {
-		return errNoProxy
-	}
-	template := clientTemplate("system:admin", "system:masters")
-	template.NotBefore = time.Now().Add(-time.Hour)
-	template.NotAfter = time.Now().Add(life)
-	p := c.proxies[i]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	admin, err := p.identity.ca.issue(template)
-	if err != nil {
-		return fmt.Errorf("shorten the certificate of node %s: %w", c.Nodes[i].Name, err)
-	}
-	p.identity.admin = admin
-	return nil
-}
-
 func (p *proxy) become(id identity) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

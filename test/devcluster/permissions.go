@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,20 +30,36 @@ const agentUser = "system:zedkube:"
 // AgentKubeconfig returns a kubeconfig for zedkube on node i: NodeKubeconfig with a
 // certificate that may do what deploy/rbac.yaml says and no more.
 func (c *Cluster) AgentKubeconfig(i int) ([]byte, error) {
-	ca, server := c.ca, ""
+	ca, server, life := c.ca, "", time.Duration(0)
 	if c.hosts != nil {
 		server = c.hosts[i].seat.server()
 	} else {
 		p := c.proxies[i]
 		p.mu.Lock()
-		ca, server = p.identity.ca, "https://"+p.address
+		ca, server, life = p.identity.ca, "https://"+p.address, p.agentFor
 		p.mu.Unlock()
 	}
-	made, err := ca.issue(clientTemplate(agentUser+c.Nodes[i].Name, "system:zedkube"))
+	template := clientTemplate(agentUser+c.Nodes[i].Name, "system:zedkube")
+	if life > 0 {
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(life)
+	}
+	made, err := ca.issue(template)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for the agent of %s: %w", c.Nodes[i].Name, err)
 	}
 	return kubeconfig(server, ca.made.cert, made), nil
+}
+
+// ShortenAgentKubeconfig has AgentKubeconfig(i) hold certificates from now on that expire after so much time.
+func (c *Cluster) ShortenAgentKubeconfig(i int, life time.Duration) error {
+	if c.hosts != nil {
+		return errNoProxy
+	}
+	p := c.proxies[i]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.agentFor = life
+	return nil
 }
 
 // rbac reads deploy/rbac.yaml.

@@ -31,7 +31,8 @@ type proxy struct {
 	fault    Fault
 	plan     plan
 	identity identity
-	listener net.Listener // nil: nobody listens
+	agentFor time.Duration // how long the certificate of the agent is good; 0 is the usual
+	listener net.Listener  // nil: nobody listens
 	conns    map[*gate]bool
 	watches  map[*watchBody]bool
 	passing  chan struct{} // closed: bytes pass
