@@ -55,8 +55,8 @@ var notRun = map[string]string{
 
 // refusals are the commands that a healthy node refuses, with what they then end with.
 var refusals = map[string]int{
-	"zedkube certs reset":                             3, // nothing expires soon
-	"zedkube topics zedkube/K3sOverrideStatus/global": 2, // no override is set
+	"zedkube k3s certs reset":                   3, // nothing expires soon
+	"jq . /run/zedkube/AppConsoleStatus/*.json": 2, // no application is a virtual machine
 }
 
 // newcomer is somebody with a terminal beside the stage, in a directory like that of the repository.
@@ -173,7 +173,7 @@ func (n *newcomer) types(t *testing.T, name, line string) {
 	}
 	own = strings.NewReplacer(
 		" /run/", " "+root+"/run/", " /persist/", " "+root+"/persist/", "127.0.0.1:12347", fmt.Sprintf("127.0.0.1:%d", n.ports[1]),
-		"http://ADDRESS:12346", "http://"+on.IP.String()+":12346", " wait-join ", fmt.Sprintf(" wait-join --api-port %d ", on.APIPort),
+		"http://ADDRESS:12346", "http://"+on.IP.String()+":12346", " join wait", fmt.Sprintf(" join wait --api-port %d", on.APIPort),
 		" join plan", fmt.Sprintf(" join plan --api-port %d", on.APIPort),
 	).Replace(own)
 	out, err := n.shell(t, own)
