@@ -84,6 +84,7 @@ func workloadsView(p device.Paths) terminal.View {
 		text += ": " + terminal.Clean(s.Reason)
 	}
 	return terminal.View{Data: s, Rows: []terminal.Row{{Text: text}}, Draw: func(screen *terminal.Screen) {
+		device.PutAgent(screen, p, device.Now(p.Root))
 		screen.Put(0, terminal.Plain, text)
 		for _, wait := range s.Waits {
 			screen.Put(2, terminal.Yellow, terminal.Clean(wait))

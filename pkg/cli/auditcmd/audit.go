@@ -99,7 +99,7 @@ func recorded(p device.Paths, of func(types.Operation) string) (values []string)
 }
 
 func (a *auditing) run(c *cobra.Command) error {
-	if err := a.parse(time.Now()); err != nil {
+	if err := a.parse(device.Now(a.paths.Root)); err != nil {
 		return terminal.ExitWith(terminal.ExitUsage, err)
 	}
 	if _, err := os.Stat(a.paths.Audit); err != nil && (!a.Watch || !errors.Is(err, fs.ErrNotExist)) {
@@ -110,7 +110,7 @@ func (a *auditing) run(c *cobra.Command) error {
 		look := a.watch(t.Live && a.People(), c.ErrOrStderr())
 		return a.Outputs.Follow(c.Context(), t, terminal.Watch{Look: look, Every: terminal.WatchEvery, Events: true})
 	}
-	l := a.look(time.Now())
+	l := a.look(device.Now(a.paths.Root))
 	a.remark(c.ErrOrStderr(), l)
 	return cmp.Or(a.Outputs.Print(t, a.view(l)), l.err)
 }
@@ -329,7 +329,7 @@ func (a *auditing) watch(screen bool, warnings io.Writer) func(context.Context) 
 	stamp, remarked := "none", ""
 	return func(context.Context) terminal.View {
 		is := audit.Stamp(a.paths.Audit)
-		last.now = time.Now()
+		last.now = device.Now(a.paths.Root)
 		changed := is != stamp
 		if changed {
 			last, stamp = a.look(last.now), is

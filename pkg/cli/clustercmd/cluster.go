@@ -31,7 +31,7 @@ func NewClusterCommand(o *device.Options) *cobra.Command {
 				return err
 			}
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(context.Context) terminal.View {
-				return look(o.Paths(), time.Now())
+				return look(o.Paths(), device.Now(o.Root))
 			})
 		},
 	}))

@@ -36,11 +36,7 @@ type NodesView struct {
 	Problems []string // why a better source could not be had
 }
 
-// The sources of nodes.
-const (
-	fromFile = "the report of this node"
-	fromAPI  = "the API server"
-)
+const fromAPI = "the API server" // the source of nodes that it was asked for
 
 // NodesAsked asks for the nodes, again and again.
 type NodesAsked struct {
@@ -82,9 +78,7 @@ func (a *NodesAsked) Look(ctx context.Context) NodesView {
 		v.Problems = append(v.Problems, "the agent is not running: "+o.Agent.Why)
 	}
 	if o.Nodes.Known() && len(o.Nodes.List) > 0 {
-		if v.Nodes = o.Nodes; !o.Copied || v.Nodes.From == "report" {
-			v.Nodes.From = fromFile
-		}
+		v.Nodes = o.Nodes
 		return v
 	}
 	if o.Copied {
@@ -193,10 +187,29 @@ func ReadRecord[T any](path string) (v T, written time.Time, err error) {
 	return overview.ReadFile[T](path)
 }
 
+// Now is the moment that ages count from: that at which a copy was made, else the present one.
+func Now(root string) time.Time {
+	if made, is := overview.CopyMade(root); is {
+		return made
+	}
+	return time.Now()
+}
+
 // LifeOfAgent tells a running agent from the leftovers of one.
 func LifeOfAgent(p Paths, now time.Time) AgentLife {
-	a := overview.AgentOf(p.PID, p.Touch, false, now)
+	made, copied := overview.CopyMade(p.Root)
+	if copied {
+		now = made
+	}
+	a := overview.AgentOf(p.PID, p.Touch, copied, now)
 	return AgentLife{Runs: a.Runs, Why: a.Why, Seen: a.Seen}
+}
+
+// PutAgent says on a screen of what the agent published that it does not run, where that is so.
+func PutAgent(s *terminal.Screen, p Paths, now time.Time) {
+	if life := LifeOfAgent(p, now); !life.Runs {
+		s.Put(0, terminal.Red, "The agent is not running: "+terminal.Clean(life.Why)+". This is what it last published.")
+	}
 }
 
 // CheckDevice refuses a root that is none.

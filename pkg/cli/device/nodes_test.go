@@ -103,7 +103,7 @@ func TestNodesComeFromTheReportWhereNoAgentAnswers(t *testing.T) {
 	a := &NodesAsked{Paths: Options{Root: root}.Paths()}
 	defer a.Close()
 	v := a.Look(t.Context())
-	if v.Nodes.From != fromFile || len(v.Nodes.List) != 1 || len(v.Problems) != 1 || !strings.Contains(v.Problems[0], "ask the agent") {
+	if v.Nodes.From != overview.FromReport || len(v.Nodes.List) != 1 || len(v.Problems) != 1 || !strings.Contains(v.Problems[0], "ask the agent") {
 		t.Errorf("nodes %+v, problems %v", v.Nodes, v.Problems)
 	}
 }

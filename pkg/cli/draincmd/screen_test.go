@@ -76,6 +76,8 @@ func screens() map[string][]string {
 		"left":          drainLines(of(types.NodeDrainProgress{Phase: types.PhaseIdle, Left: true}, types.DrainNotSupported), 100, false),
 		"nothing":       drainLines(advised(drainRecord{ReadAt: cmdtest.Now, Agent: device.AgentLife{Why: "it has no pid file /run/zedkube.pid"}}), 100, false),
 		"plan":          planLines(foreseen(), 100, false),
+		"plan-80":       planLines(foreseen(), 80, false),
+		"plan-120":      planLines(foreseen(), 120, false),
 		"plan-clear":    planLines(drain.Forecast{Node: "node-2", Made: cmdtest.Now, Verdict: "nothing is in the way: 0 pods would go", Peers: []string{"node-1"}, Evicts: true}, 100, false),
 	}
 }

@@ -30,7 +30,7 @@ func newDrainStatusCommand(o *device.Options) *cobra.Command {
 			"It reads only files below <root>/run: neither the agent nor the API server has to run.\n\n" + exitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			read := func() drainRecord { return readDrain(o.Paths(), time.Now()) }
+			read := func() drainRecord { return readDrain(o.Paths(), device.Now(o.Root)) }
 			look := func(context.Context) terminal.View { return view(read()) }
 			if out.Watch {
 				look = watch(read)

@@ -38,8 +38,11 @@ func newK3sStatusCommand(o *device.Options) *cobra.Command {
 			if err := device.CheckDevice(p); err != nil {
 				return err
 			}
-			s := newK3sLook(p).at(c.Context(), time.Now())
-			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: s, Draw: s.put})
+			s := newK3sLook(p).at(c.Context(), device.Now(p.Root))
+			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: s, Draw: func(screen *terminal.Screen) {
+				device.PutAgent(screen, p, s.ReadAt)
+				s.put(screen)
+			}})
 		},
 	})
 }

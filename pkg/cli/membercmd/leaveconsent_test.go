@@ -66,7 +66,7 @@ func TestThePromptSaysWhatIsNotKnownAndWhatEnds(t *testing.T) {
 		"as of 2026-05-03 06:00:00Z":                 {AsOf: time.Date(2026, 5, 3, 6, 0, 0, 0, time.UTC)},
 		"No volume has data here":                    {},
 		"The cluster ceases to exist with this node": {Ends: true},
-		"The data of 1 volume is lost":              {Volumes: []types.LeaveVolume{{Name: "v"}}},
+		"The data of 1 volume is lost":               {Volumes: []types.LeaveVolume{{Name: "v"}}},
 		"  v\\x1b[31m":                               {Volumes: []types.LeaveVolume{{Name: "v\x1b[31m"}}},
 		"  pvc-1 (app/data)":                         {Volumes: []types.LeaveVolume{{Name: "pvc-1", Claim: "app/data"}}},
 	} {

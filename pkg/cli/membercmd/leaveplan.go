@@ -46,7 +46,7 @@ func newLeavePlanCommand(o *device.Options) *cobra.Command {
 }
 
 func planLeave(ctx context.Context, paths device.Paths, check bool) terminal.View {
-	facts := lookAtLeave(ctx, paths, time.Now().UTC())
+	facts := lookAtLeave(ctx, paths, device.Now(paths.Root).UTC())
 	if ctx.Err() != nil {
 		return terminal.View{Err: terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted"))}
 	}

@@ -116,7 +116,12 @@ func putNodes(s *terminal.Screen, v device.NodesView, whole bool) {
 			}
 		}
 	}
-	s.Put(0, terminal.Plain, "by "+terminal.Clean(v.Nodes.From)+", "+terminal.Age(v.Nodes.At, v.ReadAt))
+	PutSource(s, v.Nodes, v.ReadAt)
+}
+
+// PutSource says who has the nodes so, and when that was.
+func PutSource(s *terminal.Screen, nodes overview.Nodes, now time.Time) {
+	s.Put(0, terminal.Plain, "by "+terminal.Clean(nodes.From)+", "+terminal.Age(nodes.At, now))
 }
 
 // NodesTable is a row for each node.
@@ -148,7 +153,7 @@ func NodesTable(nodes overview.Nodes, now time.Time) terminal.Table {
 			{Text: terminal.ShortAge(n.Since, now)},
 			{Text: terminal.Clean(strings.Join(n.Roles, ","))},
 			cordon,
-			{Text: terminal.Clean(n.Drain), Look: terminal.Yellow},
+			{Text: drainText(n), Look: terminal.Yellow},
 			nodeAgent(n),
 			{Text: terminal.Clean(n.Address)},
 			{Text: terminal.Clean(n.Kubelet)},
@@ -156,6 +161,14 @@ func NodesTable(nodes overview.Nodes, now time.Time) terminal.Table {
 		})
 	}
 	return t
+}
+
+// drainText is the drain of a node, as its agent wrote it there: one that is gone did long ago.
+func drainText(n overview.ClusterNode) string {
+	if n.Drain != "" && n.AgentStale {
+		return terminal.Clean(n.Drain) + " (stale)"
+	}
+	return terminal.Clean(n.Drain)
 }
 
 // nodeAgent is the version of a node's agent, and whether it is one of the past.
@@ -194,9 +207,9 @@ func NodeState(n overview.ClusterNode) string {
 	if n.Cordoned {
 		text += ", " + terminal.Clean(overview.Cordoned(n.CordonedBy))
 	}
-	for _, more := range []string{n.Drain, n.Lost} {
+	for _, more := range []string{drainText(n), terminal.Clean(n.Lost)} {
 		if more != "" {
-			text += ", " + terminal.Clean(more)
+			text += ", " + more
 		}
 	}
 	return text
@@ -223,7 +236,7 @@ func putNode(s *terminal.Screen, n overview.ClusterNode, now time.Time) {
 		{"kubelet", n.Kubelet},
 		{"agent", n.Agent},
 		{"port 12346", statusProtocols(n)},
-		{"drain", n.Drain},
+		{"drain", drainText(n)},
 		{"device", n.Lost},
 		{"admission", n.Admission},
 	} {

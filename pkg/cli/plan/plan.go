@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
@@ -68,7 +67,7 @@ func LookAhead(ctx context.Context, kube clusterReader, info types.EdgeNodeInfo)
 	unknown("why pods do not move", err)
 	p.Refused = tryEvictions(ctx, kube, p.Pods)
 	if hidden := len(p.Pods) - triedPods; hidden > 0 {
-		p.Unknown = append(p.Unknown, "the eviction of "+phrase.Counted(hidden, "more pod")+" was not tried")
+		p.Unknown = append(p.Unknown, fmt.Sprintf("the evictions of %d of %d pods were not tried", hidden, len(p.Pods)))
 	}
 	return p, ctx.Err()
 }

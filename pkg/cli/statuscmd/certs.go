@@ -49,8 +49,11 @@ func NewCertsCommand(o *device.Options) *cobra.Command {
 			}
 			l, _, _ := device.ReadRecord[types.KubeLifecycle](o.Paths().TopicFile(device.Self, "KubeLifecycle")) // there is none before its first decision
 			found.Leaves, found.Authorities = terminal.Selected(&out, found.Leaves), terminal.Selected(&out, found.Authorities)
-			v := certificates{time.Now(), at, found, l.Restart}
-			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: v, Draw: v.draw})
+			v := certificates{device.Now(o.Root), at, found, l.Restart}
+			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: v, Draw: func(s *terminal.Screen) {
+				device.PutAgent(s, o.Paths(), v.ReadAt)
+				v.draw(s)
+			}})
 		},
 	}, "", certificatesTable())
 	c.AddCommand(newCertsResetCommand(o))

@@ -44,6 +44,7 @@ func putStatus(s *terminal.Screen, o overview.Overview) {
 	if len(o.Nodes.List) > 0 {
 		s.Gap()
 		nodescmd.NodesTable(o.Nodes, o.ReadAt).Draw(s)
+		nodescmd.PutSource(s, o.Nodes, o.ReadAt)
 	}
 }
 
@@ -124,6 +125,9 @@ func (f summary) agent(o overview.Overview) {
 	}
 	if o.Agent.PID > 0 {
 		text += fmt.Sprintf("; process %d", o.Agent.PID)
+	}
+	if !o.Agent.Runs {
+		text += "; the rest is what it last published"
 	}
 	f.line("agent", o.Agent.Seen, look, text)
 	if o.Node.NoCluster != "" {

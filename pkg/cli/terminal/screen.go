@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Style is how a line looks where there is colour.
@@ -218,7 +219,7 @@ func shorten(name string, width int, gap string) string {
 	runes := []rune(name)
 	for keep := min(width, len(runes)) - 1; keep > 0; keep-- {
 		head, tail := string(runes[:(keep+1)/2]), string(runes[len(runes)-keep/2:])
-		if Cells(head)+Cells(tail) < width {
+		if Cells(head)+utf8.RuneCountInString(gap)+Cells(tail) <= width {
 			return head + gap + tail
 		}
 	}

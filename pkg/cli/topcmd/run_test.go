@@ -153,7 +153,7 @@ func TestTopSaysWhatTheAgentCannot(t *testing.T) {
 			m := busyNode()
 			m.At, m.Omitted = time.Now(), 12
 			s.publish("KubeNodeMetrics", m)
-		}, "12 pods or containers are left out", 0},
+		}, "12 rows of pods and containers left out", 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			// The agent's sign of life lies in the world's time, and this clock stands in 2000.

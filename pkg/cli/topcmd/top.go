@@ -183,7 +183,7 @@ func (t *top) run(ctx context.Context) error {
 
 // step looks at all there is, and has the nodes asked when it is time.
 func (t *top) step(ctx context.Context) topTable {
-	now := time.Now()
+	now := device.Now(t.paths.Root)
 	t.measuring.renew(now)
 	agent := device.LifeOfAgent(t.paths, now)
 	t.own.look()

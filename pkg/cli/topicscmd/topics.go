@@ -48,7 +48,7 @@ func NewTopicsCommand(o *device.Options) *cobra.Command {
 				w := topicsWatch{selected: s, outputs: &out, out: t, said: c.ErrOrStderr()}
 				return w.run(c.Context())
 			case s.topic == nil:
-				return out.Show(c.Context(), t, time.Second, func(context.Context) terminal.View { return s.listAt(&out, time.Now()) })
+				return out.Show(c.Context(), t, time.Second, func(context.Context) terminal.View { return s.listAt(&out, device.Now(o.Root)) })
 			}
 			return s.showValues(t, &out, c.ErrOrStderr())
 		},
@@ -168,7 +168,7 @@ func (s selectedTopics) showValues(t terminal.Terminal, out *terminal.Outputs, s
 		if v.Why != "" {
 			continue
 		}
-		if _, werr := fmt.Fprintf(t, "%s/%s, written %s\n", terminal.Clean(s.topic.String()), terminal.Clean(v.Key), terminal.Stamp(v.Written, time.Now())); werr != nil {
+		if _, werr := fmt.Fprintf(t, "%s/%s, written %s\n", terminal.Clean(s.topic.String()), terminal.Clean(v.Key), terminal.Stamp(v.Written, device.Now(s.root))); werr != nil {
 			return fmt.Errorf("write: %w", werr)
 		}
 		if werr := terminal.WriteJSON(t, v.Value, "  "); werr != nil {

@@ -17,7 +17,7 @@ import (
 // the agent or the API server for them.
 type Nodes struct {
 	Source
-	From string `json:",omitzero"` // file, agent, API server; "" where nobody says
+	From string `json:",omitzero"` // who has them so; "" where nobody says
 	List []ClusterNode
 }
 
@@ -212,6 +212,9 @@ func (o Overview) Age(at time.Time) (time.Duration, bool) {
 
 // NodesPath is where the agent answers with its table of nodes, as Nodes.
 const NodesPath = "/api/nodes"
+
+// FromReport is the source of nodes that this node reports to the controller.
+const FromReport = "the report of this node"
 
 const fromAgent = "the agent of this node" // the source of nodes that the agent knows itself
 

@@ -134,7 +134,7 @@ func forceFiles(root string, spent map[string]string) (list []ForceFile) {
 		case errors.Is(err, fs.ErrNotExist):
 			f.Ignored = "it is empty"
 		case err != nil:
-			f.Ignored = strings.ReplaceAll(err.Error(), r.path(file), file)
+			f.Ignored = strings.TrimPrefix(strings.ReplaceAll(err.Error(), r.path(file), file), "force file "+file+": ")
 		case spent[r.path(file)] == said.Mark:
 			f.Ignored = "it has had its effect, and could not be removed"
 		default:
@@ -169,7 +169,7 @@ func (r *reader) report() {
 	r.info.Storage.Volumes = first(r.info.Storage.Volumes)
 	r.o.Nodes.Source = r.o.Report.Info
 	if r.o.Report.Info.Known() {
-		r.o.Nodes.From = "report"
+		r.o.Nodes.From = FromReport
 		r.o.Nodes.List = reported(r.info.Nodes, r.o)
 	}
 }

@@ -67,13 +67,20 @@ func (r *reader) path(file string) string { return filepath.Join(r.root, file) }
 
 // copied notices a support bundle, whose moment is when it was made.
 func (r *reader) copied() {
+	if made, is := CopyMade(r.root); is {
+		r.o.Copied, r.o.ReadAt = true, made
+	}
+}
+
+// CopyMade reports whether root is an unpacked support bundle, and when that was made.
+func CopyMade(root string) (made time.Time, is bool) {
 	v, _, err := ReadFile[struct {
 		Made time.Time `json:"made"`
-	}](r.path("/" + bundleFile))
-	if r.root == "" || err != nil || v.Made.IsZero() {
-		return
+	}](filepath.Join(root, bundleFile))
+	if root == "" || err != nil || v.Made.IsZero() {
+		return time.Time{}, false
 	}
-	r.o.Copied, r.o.ReadAt = true, UTC(v.Made)
+	return UTC(v.Made), true
 }
 
 // bundledNodes takes the nodes of a support bundle, which every member of a cluster has:

@@ -291,8 +291,8 @@ func TestWhetherWorkloadsAreDisabledIsKnownFromBefore(t *testing.T) {
 func TestAForceFileIsShownAsWhatTheAgentMakesOfIt(t *testing.T) {
 	const file = "/tmp/force-NodeDrainStatus-global.json"
 	for content, want := range map[string]overview.ForceFile{
-		`garbage`:               {Ignored: "force file " + file + ": parse: invalid character 'g' looking for beginning of value"},
-		`{"Status":"nonsense"}`: {Ignored: "force file " + file + `: status has to be 0 to 9 or a name such as COMPLETE, not "\"nonsense\""`},
+		`garbage`:               {Ignored: "parse: invalid character 'g' looking for beginning of value"},
+		`{"Status":"nonsense"}`: {Ignored: `status has to be 0 to 9 or a name such as COMPLETE, not "\"nonsense\""`},
 		``:                      {Ignored: "it is empty"},
 		`{"Status":"complete"}`: {Says: "COMPLETE"},
 		`{"Status":1}`:          {Says: "NOTSUPPORTED"},

@@ -103,9 +103,9 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 		p.Pods = m.view.pods // all there is, until the first list
 	}
 	p.Lock = types.DrainLockView{Waits: f.check.lock}
-	// Of another node's lock nothing is known but while this one waits for it: no other
-	// phase reads it again.
-	if mine := m.lock.Holder != "" && ours(m.lock, f.node.Name); mine || r.Phase == types.PhaseGates {
+	// Of another node's lock nothing is known but while this one waits for it, and the API
+	// server answers: no other phase reads it again.
+	if mine := m.lock.Holder != "" && ours(m.lock, f.node.Name); mine || r.Phase == types.PhaseGates && f.living() {
 		p.Lock.Holder, p.Lock.Since, p.Lock.Mine = m.lock.Holder, m.lock.Since, mine
 	}
 	if r.Phase == types.PhaseGates {
