@@ -24,7 +24,7 @@ import (
 
 const logsExitCodes = `Exit codes:
   0   the log was printed
-  1   wrong usage, no such application, or it has no log
+  1   wrong usage, interrupted, no such application, or it has no log
   2   the API server cannot be queried
   99  unknown command`
 
@@ -78,6 +78,7 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 
 // findApp finds the application that is called so among those of this device.
 func findApp(p device.Paths, name string) (types.AppInstanceConfig, error) {
+	name = terminal.Named("app", name)
 	files, err := filepath.Glob(filepath.Join(p.RunDir(), "zedagent", "AppInstanceConfig", "*.json"))
 	if err != nil {
 		return types.AppInstanceConfig{}, fmt.Errorf("find applications: %w", err)
@@ -116,6 +117,7 @@ func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig,
 	if err != nil {
 		return err
 	}
+	asked := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines := make(chan loggedLine)
@@ -137,10 +139,13 @@ func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig,
 			cancel()
 		}
 	}
-	if wrong == nil && ctx.Err() == nil {
-		wrong = device.APIError(readers.Wait())
+	switch {
+	case wrong != nil:
+		return wrong
+	case asked.Err() != nil:
+		return terminal.ErrInterrupted
 	}
-	return wrong
+	return device.APIError(readers.Wait())
 }
 
 func sourcesOf(app types.AppInstanceConfig, pods []types.Pod, o logsOptions) ([]source, error) {

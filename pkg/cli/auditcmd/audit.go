@@ -24,7 +24,7 @@ import (
 
 const auditExitCodes = `Exit codes:
   0   it was shown, or nothing was found
-  1   wrong usage, or it could not be printed
+  1   wrong usage, interrupted, or it could not be printed
   2   nothing has been recorded here, or a part cannot be read; the rest is shown
   99  unknown command`
 

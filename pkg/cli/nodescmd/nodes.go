@@ -121,7 +121,7 @@ func putNodes(s *terminal.Screen, v device.NodesView, whole bool) {
 
 // PutSource says who has the nodes so, and when that was.
 func PutSource(s *terminal.Screen, nodes overview.Nodes, now time.Time) {
-	s.Put(0, terminal.Plain, "by "+terminal.Clean(nodes.From)+", "+terminal.Age(nodes.At, now))
+	s.Foot("by " + terminal.Clean(nodes.From) + ", " + terminal.Age(nodes.At, now))
 }
 
 // NodesTable is a row for each node.

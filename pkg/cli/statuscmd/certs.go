@@ -148,7 +148,7 @@ func (v certificates) draw(s *terminal.Screen) {
 	if isDue(v.Authorities) {
 		s.Put(0, terminal.Plain, "k3s never renews an authority: docs/operations.md, \"Rotating the CA\".")
 	}
-	s.Put(0, terminal.Plain, "by the agent, "+terminal.Age(v.At, v.ReadAt))
+	s.Foot("by the agent, " + terminal.Age(v.At, v.ReadAt))
 }
 
 func isDue(list []types.K3sCertificate) bool {

@@ -22,8 +22,8 @@ import (
 )
 
 const exportExitCodes = `Exit codes:
-  0   everything was printed and is current; with --watch, interrupted
-  1   wrong usage, or the output could not be written
+  0   everything was printed and is current
+  1   wrong usage, interrupted, or the output could not be written
   2   a message is missing; without MESSAGE, one that should be there
   3   everything was printed, but a part is old or incomplete
   99  unknown command`

@@ -32,14 +32,10 @@ func (o *Outputs) document(data any) (any, error) {
 	if o.kind == "" || o.foreign {
 		return data, nil
 	}
-	var raw bytes.Buffer
-	enc := json.NewEncoder(&raw)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(data); err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
+	text, err := marshal(data)
+	if err != nil {
+		return nil, err
 	}
-	text := noTime.ReplaceAll(bytes.TrimSpace(raw.Bytes()), nil)
-	text = noTimeFirst.ReplaceAll(text, []byte("{"))
 	if bytes.HasPrefix(text, []byte(`{"apiVersion":`)) {
 		return json.RawMessage(text), nil
 	}
@@ -57,12 +53,6 @@ func (o *Outputs) document(data any) (any, error) {
 	}
 	return json.RawMessage(head + string(rest)), nil
 }
-
-// A time that is not known is left out. Quotes in a text are escaped, so that these match fields.
-var (
-	noTime      = regexp.MustCompile(`,"\w+":"0001-01-01T00:00:00Z"`)
-	noTimeFirst = regexp.MustCompile(`\{"\w+":"0001-01-01T00:00:00Z",?`)
-)
 
 // rootedFor adds --root to the commands that a text tells, where it was given, so that they can
 // be pasted; nil where it was not.

@@ -195,7 +195,7 @@ func NoCommand(c *cobra.Command, args []string) error {
 // Complaint is an error as it is printed: in lines, and nothing in it is acted upon by
 // a terminal. It is "" where the reader of the output is gone, or who watched has seen enough.
 func Complaint(err error) string {
-	if errors.Is(err, errNoReader) || errors.Is(err, errInterrupted) {
+	if errors.Is(err, errNoReader) || errors.Is(err, ErrInterrupted) {
 		return ""
 	}
 	var lines []string

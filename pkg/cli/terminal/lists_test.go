@@ -43,6 +43,7 @@ func ran(width int, args ...string) (string, error) {
 			s.Width = width
 			t.Draw(s)
 			s.Put(0, Plain, "see zedkube things, zedkube thingsome")
+			s.Foot("end")
 		}
 		return o.Print(Terminal{Writer: &b, Fd: -1}, v)
 	}
@@ -53,12 +54,12 @@ func ran(width int, args ...string) (string, error) {
 }
 
 func TestListsHaveWhatKubectlHas(t *testing.T) {
-	const foot = "see zedkube things, zedkube thingsome\n"
+	const foot, end = "see zedkube things, zedkube thingsome\n", "end\n"
 	note := func(x string) string { return strings.Repeat(x, 30) }
 	for args, want := range map[string]string{
-		"":                                "NAME   AGE  NOTE\nb     2d3h  " + note("b") + "\na        -  " + note("a") + "\nc      90m  " + note("c") + "\n" + foot,
+		"":                                "NAME   AGE  NOTE\nb     2d3h  " + note("b") + "\na        -  " + note("a") + "\nc      90m  " + note("c") + "\n" + foot + end,
 		"--no-headers":                    "b     2d3h  " + note("b") + "\na        -  " + note("a") + "\nc      90m  " + note("c") + "\n" + foot,
-		"--sort-by=age -l off=false":      "NAME   AGE  NOTE\nc      90m  " + note("c") + "\nb     2d3h  " + note("b") + "\n" + foot,
+		"--sort-by=age -l off=false":      "NAME   AGE  NOTE\nc      90m  " + note("c") + "\nb     2d3h  " + note("b") + "\n" + foot + end,
 		"--sort-by=age --no-headers":      "c      90m  " + note("c") + "\nb     2d3h  " + note("b") + "\na        -  " + note("a") + "\n" + foot,
 		"-o name":                         "thing/b\nthing/a\nthing/c\n",
 		"-o name -l tags=worker":          "thing/b\nthing/c\n",

@@ -17,9 +17,9 @@ import (
 // code that a shell gives for it.
 var errNoReader = ExitWith(128+int(syscall.SIGPIPE), errors.New("write: nobody reads the output any more"))
 
-// errInterrupted ends what is watched as it ends all other commands that are interrupted, so
+// ErrInterrupted ends what is watched or followed as it ends all other commands that are interrupted, so
 // that a shell does not go on after them. Who typed ^C need not be told.
-var errInterrupted = ExitWith(ExitUsage, errors.New("interrupted"))
+var ErrInterrupted = ExitWith(ExitUsage, errors.New("interrupted"))
 
 // lastWrite is for one who reads to get the whole of the last message.
 const lastWrite = time.Second / 4

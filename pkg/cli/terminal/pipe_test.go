@@ -32,7 +32,7 @@ func TestAWatchEndsWithItsContextThoughNobodyReads(t *testing.T) {
 				o.form = formJSON
 			}
 			w.Every = time.Second
-			if err := o.Follow(ctx, Terminal{Writer: write, Fd: -1}, w); !errors.Is(err, errInterrupted) || time.Since(began).Truncate(time.Second) != time.Hour {
+			if err := o.Follow(ctx, Terminal{Writer: write, Fd: -1}, w); !errors.Is(err, ErrInterrupted) || time.Since(began).Truncate(time.Second) != time.Hour {
 				t.Errorf("%s: it ended with %v after %v", name, err, time.Since(began))
 			}
 			read.Close() // what was given up ends
@@ -73,7 +73,7 @@ func TestASlowReaderGetsTheNewest(t *testing.T) {
 		}
 		cancel()
 		read.Close()
-		if err := <-ended; !errors.Is(err, errInterrupted) || Complaint(err) != "" {
+		if err := <-ended; !errors.Is(err, ErrInterrupted) || Complaint(err) != "" {
 			t.Errorf("interrupted, it ends with %v", err)
 		}
 	})

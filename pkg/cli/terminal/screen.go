@@ -74,6 +74,13 @@ func (s *Screen) Cut(look Style, text string) {
 	s.Lines = append(s.Lines, s.paint(look, text))
 }
 
+// Foot adds what is said below a list, for people and not where titles are not wanted either.
+func (s *Screen) Foot(text string) {
+	if s.list == nil || !s.list.noHeaders {
+		s.Put(0, Plain, text)
+	}
+}
+
 // Gap adds an empty line.
 func (s *Screen) Gap() { s.Lines = append(s.Lines, "") }
 

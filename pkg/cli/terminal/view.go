@@ -119,7 +119,7 @@ func (o *Outputs) Follow(ctx context.Context, t Terminal, w Watch) error {
 	switch {
 	case (v.Ended || f.quit) && err == nil: // all was written
 	case asked.Err() != nil:
-		err = errInterrupted
+		err = ErrInterrupted
 		if ExitCode(v.Err) == ExitUsage {
 			err = v.Err // which says what did not come about
 		}

@@ -27,7 +27,7 @@ import (
 
 const topExitCodes = `Exit codes:
   0   it was shown
-  1   wrong usage, or it could not be printed
+  1   wrong usage, interrupted, or it could not be printed
   2   there is nothing to show: no agent is running here, and the API server cannot be queried
   99  unknown command`
 

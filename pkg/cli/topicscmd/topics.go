@@ -60,7 +60,7 @@ func NewTopicsCommand(o *device.Options) *cobra.Command {
 
 const topicsExitCodes = `Exit codes:
   0   shown
-  1   wrong usage, or the output could not be written
+  1   wrong usage, interrupted, or the output could not be written
   2   there is no such topic or key, or a value cannot be read
   99  unknown command`
 
