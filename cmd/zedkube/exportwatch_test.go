@@ -57,8 +57,8 @@ func TestAnExportEndsAtOnceThoughNobodyReadsItsPipe(t *testing.T) {
 		do   func(*exec.Cmd, *os.File) error
 		code int
 	}{
-		{"SIGTERM", func(c *exec.Cmd, _ *os.File) error { return c.Process.Signal(syscall.SIGTERM) }, 0},
-		{"SIGINT", func(c *exec.Cmd, _ *os.File) error { return c.Process.Signal(syscall.SIGINT) }, 0},
+		{"SIGTERM", func(c *exec.Cmd, _ *os.File) error { return c.Process.Signal(syscall.SIGTERM) }, 1},
+		{"SIGINT", func(c *exec.Cmd, _ *os.File) error { return c.Process.Signal(syscall.SIGINT) }, 1},
 		{"the reader goes", func(_ *exec.Cmd, pipe *os.File) error { return pipe.Close() }, 141},
 	} {
 		cmd, pipe, said, _ := exporting(t)
@@ -111,7 +111,7 @@ func TestAnExportFeedsAPipeAcrossRestartsOfTheAgent(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
 		t.Errorf("%v, said %s", err, said)
 	}
 }

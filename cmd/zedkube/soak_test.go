@@ -97,7 +97,7 @@ func tellKilled(t *testing.T, next <-chan string, seed uint64, points []string) 
 
 // again is the program for a story's commands: who is told that the agent died meanwhile asks again.
 const again = `#!/bin/sh
-case "$*" in *--watch*|*wait-join*) exec PROGRAM "$@" ;; esac
+case "$*" in *--watch*|*"join wait"*) exec PROGRAM "$@" ;; esac
 said=$(mktemp)
 for try in 1 2 3 4 5; do
 	PROGRAM "$@" 2>"$said" && code=0 || code=$?

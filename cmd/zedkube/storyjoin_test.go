@@ -96,7 +96,7 @@ func waits(s *story, ts *testscript.TestScript, args []string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "zedkube"), append([]string{"wait-join"}, args[1:]...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "zedkube"), append([]string{"join", "wait"}, args[1:]...)...)
 	cmd.Dir = ts.Getenv("WORK")
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -181,7 +181,7 @@ func (s *stage) nodeIsKilled(t *testing.T) {
 		}
 	}
 	s.isMoved(t, tied, 2)
-	out, err := s.Fleet.Members[0].Command("vmiDetach", "--force", s.Name(1), lonely.domain, "--timeout", "90s")
+	out, err := s.Fleet.Members[0].Command("apps", "detach", "--force", s.Name(1), lonely.domain, "--timeout", "90s")
 	if err != nil {
 		t.Errorf("vmiDetach --force: %v", err)
 	}
@@ -210,7 +210,7 @@ func (s *stage) isMoved(t *testing.T, a *app, to int) {
 // notRedundant asks by hand for what must not be.
 func (s *stage) notRedundant(t *testing.T, a *app, lost int) {
 	t.Helper()
-	out, err := s.Fleet.Members[0].Command("vmiDetach", s.Name(lost), a.domain, "--timeout", "60s")
+	out, err := s.Fleet.Members[0].Command("apps", "detach", s.Name(lost), a.domain, "--timeout", "60s")
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Errorf("vmiDetach without redundancy ends with %v: %s", err, out)

@@ -122,7 +122,7 @@ func walk() []look {
 		{1, "doctor"},
 		{1, "audit"},
 		{1, "topics"},
-		{1, "certs"},
+		{1, "k3s certs"},
 		{1, "explain DrainNever"},
 	}
 }

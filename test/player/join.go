@@ -31,7 +31,7 @@ func (d *Device) mayJoin(ctx context.Context) (bool, error) {
 
 // waitJoin runs wait-join to its end and says what it says.
 func (d *Device) waitJoin(ctx context.Context) error {
-	args := []string{"wait-join", "-o", "json", "--interval", "500ms"}
+	args := []string{"join", "wait", "-o", "json", "--interval", "500ms"}
 	if d.APIPort != 0 {
 		args = append(args, "--api-port", strconv.Itoa(d.APIPort))
 	}

@@ -65,7 +65,7 @@ func (d *Device) until(t *testing.T, so func() bool) {
 func TestKubeInitJoinsWhenWaitJoinLetsIt(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	d, kube, said := joiner(t, `
-case "$*" in "wait-join -o json --interval 500ms --api-port 16443 --root "*) ;; *) exit 1; esac
+case "$*" in "join wait -o json --interval 500ms --api-port 16443 --root "*) ;; *) exit 1; esac
 echo '{"MayJoin":false,"Reason":"APIRefused","Why":"it is refused"}'
 while ! test -e "$0.open"; do sleep 0.01; done
 echo '{"MayJoin":true,"Reason":"MayJoin","Why":"it works"}'
