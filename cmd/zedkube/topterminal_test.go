@@ -34,7 +34,7 @@ func busyDevice(t *testing.T) (root string) {
 }
 
 func TestTopOnATerminalTakesKeysAndGivesItBack(t *testing.T) {
-	for _, end := range []string{"q", "\x03"} {
+	for end, code := range map[string]int{"q": 0, "\x03": 1} {
 		root := busyDevice(t)
 		p := cmdtest.NewTerminal(t, 100, 24)
 		before, err := unix.IoctlGetTermios(int(p.Other.Fd()), unix.TCGETS)
@@ -64,7 +64,7 @@ func TestTopOnATerminalTakesKeysAndGivesItBack(t *testing.T) {
 		}
 		p.Types(end)
 		p.Sees("\x1b[?1049l", at)
-		if err := cmd.Wait(); err != nil {
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != code {
 			t.Errorf("%q: %v: %s", end, err, p.Text()[at:])
 		}
 		after, err := unix.IoctlGetTermios(int(p.Other.Fd()), unix.TCGETS)
@@ -73,6 +73,30 @@ func TestTopOnATerminalTakesKeysAndGivesItBack(t *testing.T) {
 		}
 		if looks, _ := filepath.Glob(filepath.Join(root, "run/zedkube-cli/MetricsLook/*.json")); len(looks) != 0 {
 			t.Errorf("%q: left behind: %v", end, looks)
+		}
+	}
+}
+
+func TestEveryWatchOnATerminalKnowsQ(t *testing.T) {
+	for _, words := range [][]string{{"status", "--watch"}, {"apps", "--watch"}, {"audit", "--watch"}} {
+		p := cmdtest.NewTerminal(t, 80, 24)
+		program, err := exec.LookPath("zedkube")
+		if err != nil {
+			program = os.Args[0]
+		}
+		cmd := exec.Command(program, append([]string{"--root", busyDevice(t)}, words...)...)
+		cmd.Args[0] = "zedkube"
+		cmd.Env = append(os.Environ(), "TERM=xterm")
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Other, p.Other, p.Other
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		at := p.Sees("\x1b[?1049h", 0)
+		p.Types("q")
+		p.Sees("\x1b[?1049l", at)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%q: %v: %s", words, err, p.Text()[at:])
 		}
 	}
 }
