@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/operate/clusterview"
 	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
@@ -107,6 +108,33 @@ func TroubledNodes() overview.Nodes {
 	odd := node("4", "Ready", time.Hour)
 	odd.Name, odd.Drain, odd.Agent, odd.Kubelet, odd.Address = "n\x1b]0;x", "dra\x1b[2Jned", "\u202ev", "v1\n\nv2", "10.\x1b0"
 	return overview.Nodes{Source: overview.Source{At: Ago(2 * time.Second)}, From: "the agent of this node", List: []overview.ClusterNode{ready, own, lost, odd}}
+}
+
+// TroubledCluster is what the nodes of that cluster tell: node-1 asks.
+func TroubledCluster() []clusterview.Row {
+	o := Troubled()
+	told := clusterview.ViewOf(o)
+	told.Zedkube = "v0.9.0"
+	told.Operations = []types.Operation{{ID: "2", At: Ago(time.Minute), Op: "cordon", Target: "node/node-2", By: "OPERATOR", Outcome: types.OperationOK, Why: "new\x1b disk", Took: time.Millisecond}}
+	told.Cut = []string{"12 operations"}
+	well := clusterview.View{At: Now, Phase: types.ClusterProvisioned, Since: Ago(time.Hour), Drain: overview.Drain{Progress: &types.NodeDrainProgress{Phase: types.PhaseIdle, Since: Ago(time.Hour)}}}
+	past := well
+	past.At = Ago(5 * time.Minute)
+	past.Operations = []types.Operation{{ID: "1", At: Ago(time.Hour), Op: "evict", Target: "pod/eve-kube-app/cam", By: "DEVICEOP", Outcome: types.OperationRefused, Error: "no budget"}}
+	list := TroubledNodes().List
+	for i := range list {
+		list[i].Own = i == 0
+	}
+	eve := list[2]
+	eve.Name, eve.Status, eve.Drain, eve.Agent = "node-5", "Ready", "draining", ""
+	return []clusterview.Row{
+		{Name: "node-1", Own: true, State: clusterview.Answered, HeardAt: Now, View: &well, Node: list[0]},
+		{Name: "n\x1b]0;x", State: clusterview.Failed, Why: "ask peer: HTTP 403 \x1bForbidden", Node: list[3]},
+		{Name: "node-2", State: clusterview.Answered, HeardAt: Ago(2 * time.Second), View: &told, Node: list[1]},
+		{Name: "node-3", State: clusterview.Silent, Why: "no answer in 3 s", HeardAt: Ago(5 * time.Minute), View: &past, Node: list[2]},
+		{Name: "node-4", State: clusterview.Asking, Node: list[0]},
+		{Name: "node-5", State: clusterview.NotAsked, Why: "no zedkube that tells of itself is known to run there", Node: eve},
+	}
 }
 
 // OwnInfo is the device of node-2.

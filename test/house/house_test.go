@@ -58,10 +58,11 @@ var may = map[string]struct {
 	"pkg/cli/device":        {append([]string{"pkg/cli/terminal"}, beneathCommands...), "it knows no command"},
 	"pkg/cli/plan":          {[]string{"types", "pkg/base/phrase", "pkg/workload/drain", "pkg/workload/drain/outlook", "pkg/operate/joinplan", "pkg/cli/terminal", "pkg/cli/device"}, "it looks at the cluster and knows no command"},
 	"cmd/*":                 {[]string{"types", "pubsub", "kubeapi", "pkg/*/*", "pkg/cli"}, "the wiring knows everything but the tests' tools"},
-	"test/cmdtest":          {[]string{"types", "pkg/operate/overview", "pkg/operate/health"}, "it makes devices for the tests of commands to look at"},
+	"test/cmdtest":          {[]string{"types", "pkg/operate/overview", "pkg/operate/health", "pkg/operate/clusterview"}, "it makes devices for the tests of commands to look at"},
 	"test/kubetest":         {[]string{"types"}, "the fake cluster that components are tested with does what it is asked; it knows the nouns only"},
 	"test":                  {[]string{"types", "pubsub", "pkg/report/evereport", "pkg/base/printable", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
 
+	"pkg/operate/clusterview":    {[]string{"types", "pubsub", "pkg/base/*", "pkg/operate/overview"}, "it tells what an overview says, and asks the others by a verb that it is given"},
 	"pkg/workload/drain":         {[]string{"types", "pubsub", "pkg/base/*", "pkg/workload/drain/outlook"}, "components share facts only through topics; its own pure part is no other component"},
 	"pkg/workload/drain/outlook": {[]string{"types", "pkg/base/phrase"}, "it explains what it is given, and is pure"},
 }
