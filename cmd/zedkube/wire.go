@@ -31,6 +31,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cluster/witness"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/pkg/operate/clusterobject"
+	"github.com/zedkube/zedkube/pkg/operate/clusterview"
 	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/kubeconfigs"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
@@ -186,21 +187,26 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		Object: clusterObject,
 	}
 	live := overview.Live{Root: p.Root, Node: kube.Nodes, Info: info, API: kube.API}
+	trails := &page.Trails{Dir: p.Audit}
 	shown := &page.Page{
 		Log: as("page"), Overview: health.Judged(live.Overview),
 		Metrics: nodeMetrics, Configs: appConfigs, AppPods: kube.AppPods, Kube: kube,
-		Audit: (&page.Trails{Dir: p.Audit}).Answer, Requests: requests.Total, Looks: pageLooks,
+		Audit: trails.Answer, Requests: requests.Total, Looks: pageLooks,
 	}
+	teller := (&clusterview.Teller{Version: p.Version, Overview: shown.Overview, Operations: trails.Newest, Status: clusterStatus}).Ready()
 	joins := &statusserver.Component{
 		Log: as("statusserver"), Pulse: pulses["statusserver"],
 		Status: clusterStatus, Nodes: nodesButWitness, API: kube.API, Info: info,
 		TopicDirs: []string{p.In(types.PathTopics), p.In(types.PathKeptTopics)}, InstallLog: p.In("/persist/kubelog/k3s-install.log"),
-		Version: p.Version, Reports: p.Reports, ProversFile: p.In("/persist/zedkube/all-prove"),
+		Overview: teller.Tell,
+		Version:  p.Version, Reports: p.Reports, ProversFile: p.In("/persist/zedkube/all-prove"),
 		PeersFile: p.In(clusterauth.MemoryFile), Operations: record,
 	}
 	routes := shown.Routes()
 	routes[clusterauth.FormerPath] = localserver.Route{Handler: joins.Former()}
 	routes["/metrics"] = localserver.Route{Handler: numbers.Handler(), Access: localserver.Always, Apart: true}
+	viewer := (&clusterview.Viewer{Own: teller, Nodes: live.Nodes, Ask: joins.AskOverview, Status: clusterStatus}).Ready()
+	routes[clusterview.Path] = localserver.Route{Handler: viewer, Access: localserver.WithToken, Stream: true}
 	routes[overview.NodesPath] = localserver.Route{Handler: live, Access: localserver.WithToken}
 	requested := &operator.Handler{Root: p.Root, Operations: record, Topics: device.OperatorTopics()}
 	routes[operator.Path] = localserver.Route{

@@ -46,6 +46,13 @@ func showsNamesAsText(t *testing.T, b *browser) {
 	d.mu.Lock()
 	bad := &d.trail.Operations[0]
 	bad.Target, bad.Why, bad.Error = asScript, asImage, asEscape
+	for i := range d.cluster {
+		r := &d.cluster[i]
+		r.Name, r.Why, r.Node.Status = asScript, asImage+asEscape, asImage
+		if v := r.View; v != nil {
+			v.Why, v.Problems[0].Evidence, v.Problems[0].Rule, v.Apps[0].Name, v.Drain.Progress.Reason = asImage, asScript, asEscape, asImage, asScript
+		}
+	}
 	d.trail.Remarks = []string{"A file cannot be read: " + asScript + asImage}
 	d.mu.Unlock()
 	m := measured(now)
@@ -60,6 +67,8 @@ func showsNamesAsText(t *testing.T, b *browser) {
 	tb.shows("#drain", asScript, asImage)
 	tb.shows("#device", asScript, `\u202e`)
 	tb.shows("#metrics", asImage)
+	tb.do(`document.querySelector("#cluster").scrollIntoView()`)
+	tb.shows("#cluster", asScript, asImage)
 	tb.do(`document.querySelector("#audit").scrollIntoView()`)
 	tb.shows("#audit", asScript, asImage, `\u001b`, "A file cannot be read: "+asScript)
 	tb.do(`document.querySelector("#apps button").click()`)

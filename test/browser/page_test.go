@@ -21,6 +21,7 @@ func TestThePageInABrowser(t *testing.T) {
 		"it takes more of everything than fits":            goesOnAfterAHugeDay,
 		"it forgets the plots of pods that have gone":      forgetsWhatHasGone,
 		"it asks for the audit once at a time":             asksOnceAtATime,
+		"it shows the whole cluster as it answers":         showsTheCluster,
 		"it asks for its token over loopback":              asksForItsToken,
 	} {
 		t.Run(name, func(t *testing.T) { story(t, b) })

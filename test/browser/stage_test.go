@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/operate/clusterview"
 	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
@@ -59,6 +61,8 @@ type device struct {
 	shown   overview.Overview
 	root    string // where shown is read from, "" for as it was set
 	trail   page.Trail
+	cluster []clusterview.Row // what the other nodes tell, one after the other
+	hold    chan struct{}     // nil, or closed for all of them but the first to be told
 	stopped func()
 	socket  string
 }
@@ -103,9 +107,11 @@ func (d *device) start() {
 	d.t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
+	routes := d.page.Routes()
+	routes[clusterview.Path] = localserver.Route{Handler: http.HandlerFunc(d.tell), Access: localserver.WithToken, Stream: true}
 	server := &localserver.Component{
 		Log: log, Pulse: &loop.Pulse{}, Status: &pubsub.Table[types.EdgeNodeClusterStatus]{},
-		Socket: d.socket, Address: d.direct, PageToo: true, TokenFile: d.token, Routes: d.page.Routes(),
+		Socket: d.socket, Address: d.direct, PageToo: true, TokenFile: d.token, Routes: routes,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -126,6 +132,31 @@ func (d *device) start() {
 		_, err := os.Stat(d.token)
 		return err
 	})
+}
+
+// tell answers with the cluster as an agent does.
+func (d *device) tell(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	rows, hold := d.cluster, d.hold
+	d.mu.Unlock()
+	out := json.NewEncoder(w)
+	_ = out.Encode(clusterview.Line{NodesAt: time.Now()})
+	for _, row := range rows {
+		first := row
+		first.State, first.Why = clusterview.Asking, ""
+		_ = out.Encode(clusterview.Line{Row: &first})
+	}
+	for i, row := range rows {
+		if i == 1 && hold != nil {
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+			}
+		}
+		_ = out.Encode(clusterview.Line{Row: &row})
+	}
+	_ = out.Encode(clusterview.Line{End: true})
 }
 
 // tunnel brings a program that connects to its address to a socket, as ssh -L does.

@@ -115,7 +115,7 @@ func recorded(now time.Time) []types.Operation {
 func (d *device) full() {
 	now := time.Now().UTC()
 	d.mu.Lock()
-	d.shown, d.trail = busyDay(now), page.Trail{Operations: recorded(now)}
+	d.shown, d.trail, d.cluster = busyDay(now), page.Trail{Operations: recorded(now)}, threeTold(now)
 	d.mu.Unlock()
 	_ = d.metrics.Publish(types.Global, measured(now))
 	for i, name := range []string{"cam", "plc", "historian"} {

@@ -62,12 +62,18 @@ func (c *Component) admitted(w http.ResponseWriter, r *http.Request, prefix stri
 		http.Error(w, "App not found", http.StatusNotFound)
 		return "", netip.Addr{}, false
 	}
+	source, ok = c.member(w, r, c.judge)
+	return id, source, ok
+}
+
+// member says who asks; it refuses who may not, by the word of judge.
+func (c *Component) member(w http.ResponseWriter, r *http.Request, judge func(r *http.Request, remote, local netip.AddrPort) error) (source netip.Addr, ok bool) {
 	local, remote := ends(r)
-	if err := c.judge(r, remote, local); err != nil {
+	if err := judge(r, remote, local); err != nil {
 		http.Error(w, "not for "+plain(remote.Addr()).String()+": "+err.Error(), http.StatusForbidden)
-		return "", netip.Addr{}, false
+		return netip.Addr{}, false
 	}
-	return id, plain(remote.Addr()), true
+	return plain(remote.Addr()), true
 }
 
 // ends are the two addresses of the connection that r came by.
@@ -97,6 +103,11 @@ func (c *Component) judge(r *http.Request, remote, local netip.AddrPort) error {
 	case denied:
 		return errNotAMember
 	}
+	return c.proves(r, local)
+}
+
+// proves says why r does not show that who asks knows the cluster token, nil if it does.
+func (c *Component) proves(r *http.Request, local netip.AddrPort) error {
 	if r.TLS != nil {
 		return nil // its bearer proves as much
 	}
@@ -261,24 +272,39 @@ func (a *asker) zoned(ip netip.Addr) netip.Addr {
 func (a *asker) ask(ctx context.Context, ip netip.Addr, id string) (report, error) {
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
-	u := url.URL{Scheme: "http", Host: net.JoinHostPort(a.zoned(ip).String(), strconv.Itoa(a.port)), Path: appPath + "/" + id}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), http.NoBody)
+	body, err := a.send(ctx, http.MethodPost, ip, appPath+"/"+id, maxPeerAnswer)
 	if err != nil {
-		return report{}, fmt.Errorf("ask peer: %w", err)
+		return report{}, err
+	}
+	return readReport(body, a.token)
+}
+
+// send asks a peer for path, and returns one byte more than most of a longer answer.
+func (a *asker) send(ctx context.Context, method string, ip netip.Addr, path string, most int64) ([]byte, error) {
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(a.zoned(ip).String(), strconv.Itoa(a.port)), Path: path}
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("ask peer: %w", err)
 	}
 	if a.key != nil {
 		to := proof.Ask{Method: r.Method, Host: netip.AddrPortFrom(ip, uint16(a.port)).String(), Path: u.EscapedPath()} //nolint:gosec // a port
 		r.Header.Set(proof.Header, to.Sign(a.key, time.Now()))
 	}
-	answer, err := boundedhttp.Do(a.client, r, maxPeerAnswer)
+	answer, err := boundedhttp.Do(a.client, r, most)
 	switch {
 	case err != nil:
-		return report{}, fmt.Errorf("ask peer: %w", cause(err))
+		return nil, fmt.Errorf("ask peer: %w", cause(err))
 	case answer.Code != http.StatusOK:
-		return report{}, fmt.Errorf("ask peer: HTTP %d %s", answer.Code, http.StatusText(answer.Code))
+		return nil, fmt.Errorf("ask peer: %w", errCode(answer.Code))
 	}
-	return readReport(answer.Body, a.token)
+	return answer.Body, nil
 }
+
+// errCode is an answer other than 200.
+type errCode int
+
+// Error implements error.
+func (c errCode) Error() string { return fmt.Sprintf("HTTP %d %s", int(c), http.StatusText(int(c))) }
 
 // readReport reads what a peer says. Nothing of it is believed to be in order:
 // what is passed on is of the form of a report, of bounded size, and without

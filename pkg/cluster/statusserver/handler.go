@@ -36,9 +36,10 @@ func (c *Component) routes() map[string]http.HandlerFunc {
 				_, _ = io.WriteString(w, "ok\n")
 			}
 		},
-		"/readyz": c.serveReady,
-		reachPath: c.serveReach,
-		appPath:   c.serveApp, appPath + "/": c.serveApp,
+		"/readyz":    c.serveReady,
+		reachPath:    c.serveReach,
+		overviewPath: c.serveOverview,
+		appPath:      c.serveApp, appPath + "/": c.serveApp,
 		clusterAppPath: c.serveClusterApp, clusterAppPath + "/": c.serveClusterApp,
 	}
 }
@@ -170,6 +171,7 @@ type limits struct {
 	reports limiter // reports of this node being made
 	rounds  limiter // rounds of questions to the other nodes
 	proofs  proof.Memory
+	told    turns // overviews of this node
 }
 
 // limiter lets limit requests in, and each from one source.

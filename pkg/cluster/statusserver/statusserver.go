@@ -47,6 +47,8 @@ type Component struct {
 	Port       int      // 0 means 12346
 	Version    string   // of zedkube, which other nodes are told
 
+	Overview func(ctx context.Context) ([]byte, error) // what this node tells the others of itself, in JSON
+
 	Reports     Reports // "" means ReportsAuto
 	ProversFile string  // path of a note for it; the directory above it is there, and may be made
 	PeersFile   string  // path of a note of the peers that speak TLS; likewise

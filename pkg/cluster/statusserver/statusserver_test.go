@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,6 +37,7 @@ type device struct {
 	log    *logtest.Hook
 	trail  operations
 	peers  *clusterauth.Memory
+	told   func(context.Context, netip.Addr) ([]byte, error)
 	stop   func() // returns when Run has
 }
 
@@ -55,8 +57,9 @@ func bootOn(t *testing.T, port int, run string) *device {
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Operations: &d.trail, PeersFile: filepath.Join(run, "zedkube", "peers"), Status: &d.status, Nodes: &d.nodes, API: &d.api, Info: &d.info, Port: d.port,
 		TopicDirs: []string{run}, InstallLog: filepath.Join(run, "k3s-install.log"), ProversFile: filepath.Join(run, "zedkube", "all-prove"),
+		Overview: func(context.Context) ([]byte, error) { return []byte(`{"Zedkube":"told"}`), nil },
 	}
-	d.peers = &c.peers
+	d.peers, d.told = &c.peers, c.AskOverview
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()

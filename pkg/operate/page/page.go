@@ -284,6 +284,12 @@ func (a *Trails) Answer(query url.Values) (Trail, error) {
 	return trail, nil
 }
 
+// Newest are the newest operations, the newest first, and what is missing in them.
+func (a *Trails) Newest() ([]types.Operation, []string, error) {
+	trail, err := a.Answer(nil)
+	return trail.Operations, trail.Remarks, err
+}
+
 // listOf are the words of a list with commas, none of "".
 func listOf(text string) []string {
 	if text == "" {

@@ -4,6 +4,7 @@ import { parts } from "/parts.js";
 import { measured } from "/plots.js";
 import { offerApps, showLogs } from "/logs.js";
 import { watchAudit } from "/audit.js";
+import { watchCluster } from "/cluster.js";
 import { ask, events, whenTold } from "/ask.js";
 
 const $ = (id) => document.getElementById(id);
@@ -127,3 +128,4 @@ setInterval(() => {
 whenTold(connect);
 connect();
 watchAudit();
+watchCluster();
