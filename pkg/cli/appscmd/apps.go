@@ -21,10 +21,11 @@ import (
 // NewAppsCommand shows the applications, or all that is known of one.
 func NewAppsCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
+	cluster := false
 	var node string
 	var problem bool
 	c := out.WatchFlag(terminal.List[overview.App](&out, &cobra.Command{
-		Use:   "apps [APP] [--node NODE] [--problem] [--watch]",
+		Use:   "apps [APP] [--cluster] [--node NODE] [--problem] [--watch]",
 		Short: "Show the applications: where and since when each runs, its repairs, console and ports",
 		Long: "Show the applications of this device, or everything known about APP: its UUID or a prefix of it, its name, or its\n" +
 			"name in Kubernetes. It reads files only. Pods are known on the node that reports for the cluster.\n\n" + terminal.ShowExitCodes,
@@ -33,11 +34,13 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 			if err := device.CheckDevice(o.Paths()); err != nil {
 				return err
 			}
-			wanted := func(o overview.Overview) overview.Overview {
-				o.Apps.List = terminal.Selected(&out, slices.DeleteFunc(slices.Clone(o.Apps.List), func(a overview.App) bool {
+			wanted := func(list []overview.App) []overview.App {
+				return terminal.Selected(&out, slices.DeleteFunc(slices.Clone(list), func(a overview.App) bool {
 					return node != "" && a.Node != terminal.Named("node", node) || problem && !hasProblem(a)
 				}))
-				return o
+			}
+			if cluster {
+				return device.ShowCluster(c, o.Paths(), &out, "", func(v device.ClusterView) terminal.View { return viewCluster(v, args, wanted) })
 			}
 			if len(args) > 0 { // a name that means nothing is said once, and ends it
 				if _, err := chosenApp(overview.Read(o.Root, time.Now()), args[0]); err != nil {
@@ -47,13 +50,14 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(context.Context) terminal.View {
 				seen := overview.Read(o.Root, time.Now())
 				if len(args) == 0 {
-					seen = wanted(seen)
+					seen.Apps.List = wanted(seen.Apps.List)
 				}
 				return viewApps(seen, args)
 			})
 		},
 		ValidArgsFunction: terminal.CompleteArgs(appWords(o, false)),
 	}, "app", AppsTable(overview.Overview{}, true)))
+	device.ClusterFlag(c, &cluster, "show applications")
 	c.Flags().StringVar(&node, "node", "", "only the applications that run on this node")
 	c.Flags().BoolVar(&problem, "problem", false, "only those that do not run though they should, or are being repaired")
 	terminal.CompletedFrom(c, "node", device.NodeNames(o))

@@ -38,6 +38,7 @@ type auditing struct {
 	since, until string
 	limit        int
 	times        bool // and not ages
+	cluster      bool
 	limited      bool // the limit was given
 
 	filter audit.Filter
@@ -47,7 +48,7 @@ type auditing struct {
 func NewAuditCommand(o *device.Options) *cobra.Command {
 	var a auditing
 	c := &cobra.Command{
-		Use:   "audit [--since 2h] [--op OP,...] [--failed] [--watch]",
+		Use:   "audit [--cluster] [--since 2h] [--op OP,...] [--failed] [--watch]",
 		Short: "Show what zedkube did to the cluster and to this device: who requested it, why, and the outcome",
 		Long: "Show what this node's zedkube did to the cluster and to the device, newest last: who requested it, why, and the\n" +
 			"outcome. Repeated attempts are one line. It reads files, so it works without the agent\n" +
@@ -73,6 +74,7 @@ func NewAuditCommand(o *device.Options) *cobra.Command {
 	f.StringVar(&a.filter.Target, "target", "", "only what was done to targets that contain this text")
 	f.BoolVar(&a.filter.Failed, "failed", false, "only what was refused, failed or was not answered")
 	f.IntVar(&a.limit, "limit", auditLimit, "show at most this many, the newest; 0 for all; with -o all unless it is given")
+	device.ClusterFlag(c, &a.cluster, "show the newest operations of all nodes")
 	f.BoolVar(&a.times, "time", false, "show times (UTC) instead of ages")
 	for flag, of := range map[string]func(types.Operation) string{
 		"op":        func(o types.Operation) string { return o.Op },
@@ -101,6 +103,9 @@ func recorded(p device.Paths, of func(types.Operation) string) (values []string)
 func (a *auditing) run(c *cobra.Command) error {
 	if err := a.parse(device.Now(a.paths.Root)); err != nil {
 		return terminal.ExitWith(terminal.ExitUsage, err)
+	}
+	if a.cluster {
+		return device.ShowCluster(c, a.paths, &a.Outputs, "", a.viewCluster)
 	}
 	if _, err := os.Stat(a.paths.Audit); err != nil && (!a.Watch || !errors.Is(err, fs.ErrNotExist)) {
 		return terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("nothing was recorded here: %w", err))

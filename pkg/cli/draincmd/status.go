@@ -23,13 +23,19 @@ import (
 
 func newDrainStatusCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
+	cluster := false
 	c := &cobra.Command{
-		Use:   "status [--watch]",
+		Use:   "status [NODE] [--cluster] [--watch]",
 		Short: "Show the progress of the drain, what blocks it and what to do about it",
 		Long: "Show the progress of this node's drain, what blocks it and what to do about it.\n" +
-			"It reads only files below <root>/run: neither the agent nor the API server has to run.\n\n" + exitCodes,
-		Args: terminal.Words(0),
-		RunE: func(c *cobra.Command, _ []string) error {
+			"It reads only files below <root>/run: neither the agent nor the API server has to run.\n" +
+			"Of another node, and with --cluster of all, the agent of this node asks theirs; what is watched then does not end.\n\n" + exitCodes,
+		Args:              terminal.Words(0, 1),
+		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if of := otherNode(o.Paths(), args); cluster || of != "" {
+				return device.ShowCluster(c, o.Paths(), &out, strings.Join(args, ""), func(v device.ClusterView) terminal.View { return viewCluster(v, of) })
+			}
 			read := func() drainRecord { return readDrain(o.Paths(), device.Now(o.Root)) }
 			look := func(context.Context) terminal.View { return view(read()) }
 			if out.Watch {
@@ -38,7 +44,7 @@ func newDrainStatusCommand(o *device.Options) *cobra.Command {
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, look)
 		},
 	}
-	out.Flag(c)
+	device.ClusterFlag(out.Flag(c), &cluster, "show the drains of all nodes")
 	c.Flags().BoolVarP(&out.Watch, "watch", "w", false, "keep showing it until the drain has ended; exit code 0: complete, 3: failed or withdrawn")
 	return c
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/clusterview"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
@@ -21,15 +22,26 @@ import (
 // NewNodesCommand shows the cluster's nodes.
 func NewNodesCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	return out.WatchFlag(terminal.List[overview.ClusterNode](&out, &cobra.Command{
-		Use:   "nodes [NODE] [--watch]",
+	cluster := false
+	return device.ClusterFlag(out.WatchFlag(terminal.List[overview.ClusterNode](&out, &cobra.Command{
+		Use:   "nodes [NODE] [--cluster] [--watch]",
 		Short: "Show the cluster's nodes: status and since when, cordoned by whom, which agent",
 		Long: "Show the cluster's nodes: status and since when, cordoned by whom, which agent. It asks the agent on this device, which\n" +
-			"has them; if none is running it uses the report on this device, or else queries the API server.\n\n" + terminal.ShowExitCodes,
+			"has them; if none is running it uses the report on this device, or else queries the API server.\n" +
+			"With --cluster the agent asks every node of the cluster: how each sees the cluster, its drain and its problems.\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := device.CheckDevice(o.Paths()); err != nil {
 				return err
+			}
+			if cluster {
+				only := terminal.Named("node", strings.Join(args, ""))
+				return device.ShowCluster(c, o.Paths(), &out, only, func(v device.ClusterView) terminal.View {
+					v.Nodes = slices.DeleteFunc(v.Nodes, func(r clusterview.Row) bool {
+						return only == "" && len(terminal.Selected(&out, []overview.ClusterNode{r.Node})) == 0
+					})
+					return viewCluster(v, args)
+				})
 			}
 			a := &device.NodesAsked{Paths: o.Paths()}
 			defer a.Close()
@@ -43,7 +55,7 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), nodesEvery, watched(look, args))
 		},
 		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
-	}, "node", NodesTable(overview.Nodes{}, time.Time{})))
+	}, "node", NodesTable(overview.Nodes{}, time.Time{}))), &cluster, "show phases, drains, reasons and problems")
 }
 
 // listed is what programs get: Nodes is what Items was called before.

@@ -128,8 +128,9 @@ func holds(v reflect.Value, value string) bool {
 }
 
 // sorted are the rows in the order that was asked for, what is unknown last.
-func (l *listing) sorted(rows [][]Cell) [][]Cell {
-	at := l.column()
+func (l *listing) sorted(t Table) [][]Cell {
+	rows := t.Rows
+	at := slices.IndexFunc(t.Columns, func(c Column) bool { return l.sortBy != "" && strings.EqualFold(c.Title, l.sortBy) })
 	if at < 0 {
 		return rows
 	}

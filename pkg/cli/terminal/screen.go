@@ -158,7 +158,7 @@ const (
 func (t Table) Draw(s *Screen) {
 	width, headless := s.Width, false
 	if l := s.list; l != nil {
-		t.Rows, headless = l.sorted(t.Rows), l.noHeaders
+		t.Rows, headless = l.sorted(t), l.noHeaders
 		if l.wide && s.Height == 0 {
 			width = wholeLines
 		}

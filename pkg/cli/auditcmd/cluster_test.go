@@ -1,0 +1,25 @@
+package auditcmd
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/test/cmdtest"
+)
+
+// TestViewsOfTheCluster holds what people see: go test ./pkg/cli/auditcmd -run Views -update
+// writes it.
+func TestViewsOfTheCluster(t *testing.T) {
+	v := device.ClusterView{ReadAt: cmdtest.Now, Nodes: cmdtest.TroubledCluster()}
+	for name, width := range map[string]int{"": 80, "-120": 120, "-pipe": cmdtest.Pipe} {
+		lines := terminal.Draw(width, false, (&auditing{}).viewCluster(v).Draw)
+		got := strings.Join(lines, "\n") + "\n"
+		if width == 120 {
+			cmdtest.Same(t, "testdata/views/cluster-120.txt", got)
+			continue
+		}
+		cmdtest.SameView(t, "cluster"+name, got)
+	}
+}
