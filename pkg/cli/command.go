@@ -11,6 +11,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/clustercmd"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/draincmd"
+	"github.com/zedkube/zedkube/pkg/cli/eventscmd"
 	"github.com/zedkube/zedkube/pkg/cli/joincmd"
 	"github.com/zedkube/zedkube/pkg/cli/kubeconfigcmd"
 	"github.com/zedkube/zedkube/pkg/cli/membercmd"
@@ -34,7 +35,7 @@ func New(version string, agent func(context.Context, device.Options) error, more
 	root := device.NewRoot(&o,
 		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, clustercmd.NewClusterCommand, appscmd.NewWorkloadsCommand, appscmd.NewLogsCommand,
 		draincmd.NewDrainCommand, draincmd.NewUncordonCommand, membercmd.NewLeaveCommand, kubeconfigcmd.NewKubeconfigCommand,
-		topcmd.NewTopCommand, topicscmd.NewTopicsCommand, auditcmd.NewAuditCommand,
+		topcmd.NewTopCommand, topicscmd.NewTopicsCommand, auditcmd.NewAuditCommand, eventscmd.NewEventsCommand,
 		joincmd.NewProbeCommand, supportcmd.NewUpdateStatusCommand, supportcmd.NewExportCommand, supportcmd.NewPageCommand, supportcmd.NewExplainCommand,
 	)
 	addMerged(root, &o)

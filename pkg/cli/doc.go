@@ -16,6 +16,7 @@
 //	topcmd      top
 //	topicscmd   topics
 //	auditcmd    audit
+//	eventscmd   events
 //	supportcmd  support-bundle, export, page, version, pubKubeClusterUpdateStatus
 //
 // The agent, which the program runs without a command, is not here: cmd/zedkube.
