@@ -41,6 +41,7 @@ type KubeNodeMetrics struct {
 	Every   time.Duration
 	Stale   string // why no newer look succeeded, a sentence; "" where the newest did
 	Metrics NodeMetrics
+	Samples []NodeSample `json:",omitempty"` // of the node, the oldest first, at most eight
 	Pods    []PodMetrics `json:"pubsub-large-Pods"`
 	Omitted int          // pods and containers left out, as it would be too large
 }
@@ -56,6 +57,12 @@ type NodeMetrics struct {
 	NetworkReceived *uint64 // bytes since boot, of the interface the kubelet takes for the main one, else of all
 	NetworkSent     *uint64 // bytes since boot
 	FS              *FSMetrics
+}
+
+// NodeSample is a node as its kubelet measured it at one moment.
+type NodeSample struct {
+	At time.Time
+	NodeMetrics
 }
 
 // FSMetrics is a file system or what a pod may use of it, in bytes.
@@ -106,15 +113,25 @@ type ContainerSample struct {
 	At              time.Time
 	CPU             *uint64 // nanocores
 	CPUSeconds      *uint64 // nanoseconds
-	MemoryWorking   *uint64 // bytes
+	MemoryUsage     *uint64 // bytes
+	MemoryWorking   *uint64 // bytes in the working set
 	Swap            *uint64 // bytes
 	NetworkReceived *uint64 // bytes, of its pod
 	NetworkSent     *uint64 // bytes, of its pod
 	ReadBytes       *uint64
 	WrittenBytes    *uint64
+	IOBytes         *uint64 // both
 	Reads           *uint64
 	Writes          *uint64
-	FSUsed          *uint64 // bytes of its own file systems
+	IOs             *uint64       // both
+	FSUsed          *uint64       // bytes of its own file systems
+	FileSystems     []DeviceUsage `json:",omitempty"` // by device, at most eight
+}
+
+// DeviceUsage is what a container takes of one file system.
+type DeviceUsage struct {
+	Device string // a block device; where only the kubelet's summary says something, rootfs or logs
+	Used   uint64 // bytes
 }
 
 // MetricsLook asks the agent to look often for as long as it is renewed, under
@@ -127,6 +144,7 @@ type MetricsLook struct {
 // "KubeNodeMetrics"). What it does not say, or says senselessly, is nil.
 type KubeletStats struct {
 	Node    NodeMetrics // without Cores
+	NodeAt  time.Time   // when that was measured
 	Pods    []PodStats  // in the kubelet's order, each UID once
 	Omitted int         // pods and containers left out, as there are too many
 }

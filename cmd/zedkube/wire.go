@@ -123,6 +123,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	nodeStatus := pubsub.NewPublication[types.ClusterNodeStatus](bus, device.Self)
 	storageStatus := pubsub.NewPublication[types.KubeStorageStatus](bus, device.Self)
 	nodeMetrics := pubsub.NewPublication[types.KubeNodeMetrics](bus, device.Self)
+	keptMetrics := &pubsub.Table[types.KubeNodeMetrics]{} // in memory: the samples that the topic leaves out
 	clusterMetrics := pubsub.NewPublication[types.KubeClusterMetrics](bus, device.Self)
 	leaderInfo := pubsub.NewPublication[types.KubeLeaderElectInfo](bus, device.Self)
 	beat := pubsub.NewPublication[types.WatchdogBeat](bus, device.Self)
@@ -190,7 +191,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	trails := &page.Trails{Dir: p.Audit}
 	shown := &page.Page{
 		Log: as("page"), Overview: health.Judged(live.Overview),
-		Metrics: nodeMetrics, Configs: appConfigs, AppPods: kube.AppPods, Kube: kube,
+		Metrics: keptMetrics, Configs: appConfigs, AppPods: kube.AppPods, Kube: kube,
 		Audit: trails.Answer, Requests: requests.Total, Looks: pageLooks,
 	}
 	teller := (&clusterview.Teller{Version: p.Version, Overview: shown.Overview, Operations: trails.Newest, Status: clusterStatus}).Ready()
@@ -209,6 +210,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	routes[clusterview.Path] = localserver.Route{Handler: viewer, Access: localserver.WithToken, Stream: true}
 	routes[overview.NodesPath] = localserver.Route{Handler: live, Access: localserver.WithToken}
 	requested := &operator.Handler{Root: p.Root, Operations: record, Topics: device.OperatorTopics()}
+	routes[nodemetrics.Path] = localserver.Route{Handler: nodemetrics.Handler{Kept: keptMetrics}}
 	routes[operator.Path] = localserver.Route{
 		Handler: requested,
 		Methods: []string{http.MethodPut, http.MethodDelete}, Effect: "a request to the agent is made or withdrawn",
@@ -422,7 +424,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Log: as("nodemetrics"), Pulse: pulses["nodemetrics"],
 			Info: info, Nodes: nodesButWitness, Looks: looks,
 			Kube: kube, Uptime: device.Uptime,
-			Metrics: nodeMetrics,
+			Metrics: nodeMetrics, Kept: keptMetrics,
 		},
 		"clustermetrics": &clustermetrics.Component{
 			Log: as("clustermetrics"), Pulse: pulses["clustermetrics"],

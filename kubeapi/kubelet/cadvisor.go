@@ -54,6 +54,8 @@ const (
 	// maxCgroups bounds what is held of one answer: the containers of a summary,
 	// their pods, and the instances before a restart.
 	maxCgroups = 4096
+	// maxDevices bounds the file systems of a container.
+	maxDevices = 8
 )
 
 // cgroup is what was read of one instance of a container, or of the sandbox that
@@ -64,6 +66,7 @@ type cgroup struct {
 	at     int64 // milliseconds since 1970, of the newest line
 	values [measures]float64
 	said   [measures]bool
+	used   []types.DeviceUsage // by device, of fsUsed
 }
 
 // decodeCadvisor reads what a kubelet's metrics/cadvisor says of containers. Of
@@ -145,6 +148,9 @@ func take(found map[string]*cgroup, line []byte) {
 	if g.of == l.of {
 		g.values[m] += value
 		g.said[m], g.at = true, max(g.at, at)
+		if device := string(l.device); m == fsUsed && nameable(device) && len(g.used) < maxDevices {
+			g.used = append(g.used, types.DeviceUsage{Device: device, Used: uint64(value)})
+		}
 	}
 }
 
@@ -152,6 +158,7 @@ func take(found map[string]*cgroup, line []byte) {
 type labelled struct {
 	of     types.ContainerID
 	cgroup string
+	device []byte // valid as long as the line is
 }
 
 // readLabels reads them, and returns what follows the brace.
@@ -176,6 +183,8 @@ func readLabels(text []byte) (l labelled, rest []byte, ok bool) {
 			}
 		case "id":
 			l.cgroup = string(value)
+		case "device":
+			l.device = value
 		}
 		text = bytes.TrimPrefix(after[end+1:], []byte(","))
 	}
@@ -218,6 +227,7 @@ func (g *cgroup) sample(now time.Time) types.ContainerSample {
 		At: near(now, moment{time.UnixMilli(g.at)}), CPUSeconds: g.value(cpuSeconds), MemoryWorking: g.value(memoryWorking), Swap: g.value(swap),
 		NetworkReceived: g.value(networkReceived), NetworkSent: g.value(networkSent),
 		ReadBytes: g.value(readBytes), WrittenBytes: g.value(writtenBytes), Reads: g.value(readOps), Writes: g.value(writeOps), FSUsed: g.value(fsUsed),
+		FileSystems: g.used,
 	}
 }
 

@@ -55,8 +55,8 @@ func TestWhatIsMeasuredForEachDeviceIsAddedUp(t *testing.T) {
 		"# HELP container_fs_reads_bytes_total text\n", "# TYPE container_fs_reads_bytes_total counter\n", "\n",
 		line("container_fs_reads_bytes_total", `,device="/dev/a"`, "1e3 1795265290210"), line("container_fs_reads_bytes_total", `,device="/dev/b\"}"`, "24"),
 		line("container_fs_writes_bytes_total", "", "5"), line("container_fs_reads_total", "", "6"), line("container_fs_writes_total", "", "7"),
-		line("container_fs_usage_bytes", "", "8"), line("container_memory_cache", "", "9"))[someContainer]
-	want := types.ContainerSample{At: time.UnixMilli(1795265290210).UTC(), ReadBytes: u(1024), WrittenBytes: u(5), Reads: u(6), Writes: u(7), FSUsed: u(8)}
+		line("container_fs_usage_bytes", `,device="/dev/a"`, "8"), line("container_fs_usage_bytes", `,device="/dev/b"`, "9"), line("container_memory_cache", "", "9"))[someContainer]
+	want := types.ContainerSample{At: time.UnixMilli(1795265290210).UTC(), ReadBytes: u(1024), WrittenBytes: u(5), Reads: u(6), Writes: u(7), FSUsed: u(17), FileSystems: []types.DeviceUsage{{Device: "/dev/a", Used: 8}, {Device: "/dev/b", Used: 9}}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -63,6 +63,7 @@ type (
 		CPU       summaryCPU
 		Memory    summaryMemory
 		Rootfs    summaryFS
+		Logs      summaryFS
 		Swap      struct{ SwapUsageBytes amount }
 	}
 	summaryCPU struct {
@@ -87,8 +88,21 @@ func (c summaryContainer) stats(now time.Time) types.ContainerStats {
 	}
 	return types.ContainerStats{Name: c.Name, Started: started, Sample: types.ContainerSample{
 		At: near(now, c.CPU.Time, c.Memory.Time), CPU: c.CPU.UsageNanoCores.n, CPUSeconds: c.CPU.UsageCoreNanoSeconds.n,
-		MemoryWorking: c.Memory.WorkingSetBytes.n, Swap: c.Swap.SwapUsageBytes.n, FSUsed: c.Rootfs.UsedBytes.n,
+		MemoryUsage: c.Memory.UsageBytes.n, MemoryWorking: c.Memory.WorkingSetBytes.n,
+		Swap: c.Swap.SwapUsageBytes.n, FSUsed: c.Rootfs.UsedBytes.n, FileSystems: c.fileSystems(),
 	}}
+}
+
+// fileSystems are those that the kubelet measures for every container, whose devices
+// it does not name.
+func (c summaryContainer) fileSystems() (all []types.DeviceUsage) {
+	if used := c.Rootfs.UsedBytes.n; used != nil {
+		all = append(all, types.DeviceUsage{Device: "rootfs", Used: *used})
+	}
+	if used := c.Logs.UsedBytes.n; used != nil {
+		all = append(all, types.DeviceUsage{Device: "logs", Used: *used})
+	}
+	return all
 }
 
 // sum is what the kubelet says of the interface it takes for the main one, else
@@ -229,7 +243,7 @@ func (s *summary) readNode(d *json.Decoder) error {
 		return err
 	}
 	rx, tx := n.Network.sum()
-	s.node = n.NodeName
+	s.node, s.stats.NodeAt = n.NodeName, near(s.now, n.CPU.Time, n.Memory.Time)
 	s.stats.Node = types.NodeMetrics{
 		CPU: n.CPU.UsageNanoCores.n, CPUSeconds: n.CPU.UsageCoreNanoSeconds.n,
 		MemoryUsage: n.Memory.UsageBytes.n, MemoryWorking: n.Memory.WorkingSetBytes.n, MemoryAvailable: n.Memory.AvailableBytes.n,

@@ -41,6 +41,7 @@ func TestASummaryOfARealKubeletIsRead(t *testing.T) {
 			NetworkReceived: u(1237660), NetworkSent: u(4639801),
 			FS: &types.FSMetrics{Available: u(72532430848), Capacity: u(270553174016), Used: u(25260863488)},
 		},
+		NodeAt: clock("12:48:10"),
 		Pods: []types.PodStats{{
 			Namespace: "eve-kube-app", Name: "speaker-wbt4n", UID: "ac1e4223-f0b2-4932-9acb-7709b13f5dc0",
 			Sample: types.PodSample{
@@ -49,7 +50,8 @@ func TestASummaryOfARealKubeletIsRead(t *testing.T) {
 			},
 			Ephemeral: &types.FSMetrics{Available: u(72532430848), Capacity: u(270553174016), Used: u(2011136)},
 			Containers: []types.ContainerStats{{Name: "app", Started: clock("12:47:52"), Sample: types.ContainerSample{
-				At: clock("12:48:10"), CPU: u(7977027), CPUSeconds: u(152473275), MemoryWorking: u(1581056), Swap: u(0), FSUsed: u(1953792),
+				At: clock("12:48:10"), CPU: u(7977027), CPUSeconds: u(152473275), MemoryUsage: u(1581056), MemoryWorking: u(1581056), Swap: u(0), FSUsed: u(1953792),
+				FileSystems: []types.DeviceUsage{{Device: "rootfs", Used: 1953792}, {Device: "logs", Used: 53248}},
 			}}},
 		}},
 	}
@@ -76,7 +78,7 @@ func summaryOf(t *testing.T, pods ...string) types.KubeletStats {
 
 func TestWhatAKubeletDoesNotSayIsAbsent(t *testing.T) {
 	got := summaryOf(t, podJSON("a", "b", "c", `,"containers":[{"name":"d"}],"volume":[{"name":"v"}]`))
-	want := types.KubeletStats{Pods: []types.PodStats{{
+	want := types.KubeletStats{NodeAt: measuredAt, Pods: []types.PodStats{{
 		Namespace: "a", Name: "b", UID: "c", Sample: types.PodSample{At: measuredAt}, Volumes: []types.VolumeMetrics{{Name: "v"}},
 		Containers: []types.ContainerStats{{Name: "d", Sample: types.ContainerSample{At: measuredAt}}},
 	}}}

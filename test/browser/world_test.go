@@ -90,6 +90,7 @@ func measured(now time.Time) types.KubeNodeMetrics {
 		Node: "node-2", At: now, Every: time.Minute,
 		Metrics: types.NodeMetrics{Cores: 4, CPU: n(1_350_000_000), MemoryWorking: n(5 << 30), MemoryAvailable: n(3 << 30)},
 	}
+	m.Samples = []types.NodeSample{{At: now, NodeMetrics: m.Metrics}}
 	for i, pod := range []string{"cam-0", "virt-launcher-plc-0"} {
 		p := types.PodMetrics{Namespace: "eve-kube-app", Name: pod}
 		for s := range 8 {

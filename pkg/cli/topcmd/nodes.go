@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zedkube/zedkube/pkg/report/nodemetrics"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -37,6 +38,7 @@ type nodeAsker interface {
 // nodeSample is what is known of a node at one moment.
 type nodeSample struct {
 	at      time.Time
+	said    time.Time // when that was still the newest; zero for at
 	metrics types.NodeMetrics
 	total   *uint64 // bytes of memory
 	err     error   // why there is nothing newer
@@ -52,10 +54,11 @@ type nodeAsking struct {
 	err     error      // why the nodes cannot be named
 	names   []string   // of all nodes; nil before they are known
 	samples map[string][]nodeSample
-	asked   map[string]time.Time // when each was last
-	next    time.Time            // of the round
-	busy    bool                 // a round is under way
-	rounds  int                  // that have ended
+	pods    map[string][]types.PodMetrics // by node; of those that were asked
+	asked   map[string]time.Time          // when each was last
+	next    time.Time                     // of the round
+	busy    bool                          // a round is under way
+	rounds  int                           // that have ended
 }
 
 func (a *nodeAsking) begin(ctx context.Context, now time.Time) {
@@ -106,6 +109,7 @@ func (a *nodeAsking) round(ctx context.Context, now time.Time) {
 			}
 		}
 		maps.DeleteFunc(a.samples, func(name string, _ []nodeSample) bool { return !slices.Contains(a.names, name) })
+		maps.DeleteFunc(a.pods, func(name string, _ []types.PodMetrics) bool { return !slices.Contains(a.names, name) })
 		slices.SortFunc(ask, func(x, y types.Node) int {
 			return cmp.Or(a.asked[x.Name].Compare(a.asked[y.Name]), strings.Compare(x.Name, y.Name))
 		})
@@ -123,6 +127,9 @@ func (a *nodeAsking) round(ctx context.Context, now time.Time) {
 			a.update(func() {
 				a.asked[n.Name] = w.at
 				a.know(n.Name, w)
+				if err == nil {
+					a.pods[n.Name] = nodemetrics.Merge(a.pods[n.Name], stats.Pods, nil)
+				}
 			})
 			return nil
 		})
@@ -150,8 +157,12 @@ func (a *nodeAsking) know(node string, w nodeSample) {
 
 func (a *nodeAsking) learn(own *types.KubeNodeMetrics, cluster *types.KubeClusterMetrics) {
 	if own != nil && own.Node != "" && !own.At.IsZero() {
-		w := nodeSample{at: own.At, metrics: own.Metrics, total: sum(own.Metrics.MemoryWorking, own.Metrics.MemoryAvailable)}
-		a.know(own.Node, w)
+		a.pods[own.Node] = own.Pods
+		if len(own.Samples) > 0 {
+			a.samples[own.Node] = ownSamples(*own)
+		} else { // of an agent that keeps none
+			a.know(own.Node, nodeSample{at: own.At, metrics: own.Metrics, total: sum(own.Metrics.MemoryWorking, own.Metrics.MemoryAvailable)})
+		}
 	}
 	if cluster == nil {
 		return
@@ -169,12 +180,29 @@ func (a *nodeAsking) learn(own *types.KubeNodeMetrics, cluster *types.KubeCluste
 	}
 }
 
+// ownSamples are those of this node, which its agent keeps.
+func ownSamples(m types.KubeNodeMetrics) (samples []nodeSample) {
+	for _, s := range m.Samples {
+		samples = append(samples, nodeSample{at: s.At, metrics: s.NodeMetrics, total: sum(s.MemoryWorking, s.MemoryAvailable)})
+	}
+	samples[len(samples)-1].said = m.At
+	return samples
+}
+
 // newest is when a node last said something; zero for never.
 func (a *nodeAsking) newest(node string) time.Time {
 	if samples := a.samples[node]; len(samples) > 0 {
-		return samples[len(samples)-1].at
+		return samples[len(samples)-1].shown()
 	}
 	return time.Time{}
+}
+
+// shown is the time from which the age of a sample counts.
+func (w nodeSample) shown() time.Time {
+	if w.said.After(w.at) {
+		return w.said
+	}
+	return w.at
 }
 
 // look takes what the agent's files say of nodes, and returns all that is known, and
@@ -197,7 +225,7 @@ func (a *nodeAsking) rows(now time.Time) (rows []topRow) {
 	}
 	for name := range all {
 		r := topRow{Name: name}
-		var before types.NodeMetrics
+		var before nodeSample
 		for _, w := range a.samples[name] {
 			if w.err != nil {
 				r.Stale = w.err.Error()
@@ -207,13 +235,17 @@ func (a *nodeAsking) rows(now time.Time) (rows []topRow) {
 			}
 			m := w.metrics
 			r.CPUs, r.Memories = append(r.CPUs, m.CPU), append(r.Memories, m.MemoryWorking)
-			took := w.at.Sub(r.At)
-			r.Received, r.Sent = perSecond(before.NetworkReceived, m.NetworkReceived, took), perSecond(before.NetworkSent, m.NetworkSent, took)
-			r.At, r.Cores, r.CPU, r.Memory, r.Total = w.at, max(m.Cores, r.Cores), m.CPU, m.MemoryWorking, w.total
+			took := w.at.Sub(before.at)
+			r.Received, r.Sent = perSecond(before.metrics.NetworkReceived, m.NetworkReceived, took), perSecond(before.metrics.NetworkSent, m.NetworkSent, took)
+			r.Samples = append(r.Samples, types.ContainerSample{
+				At: w.at, CPU: m.CPU, CPUSeconds: m.CPUSeconds, MemoryUsage: m.MemoryUsage, MemoryWorking: m.MemoryWorking,
+				NetworkReceived: m.NetworkReceived, NetworkSent: m.NetworkSent,
+			})
+			r.At, r.Cores, r.CPU, r.Memory, r.Total = w.shown(), max(m.Cores, r.Cores), m.CPU, m.MemoryWorking, w.total
 			if m.FS != nil {
-				r.Disk, r.DiskSize = m.FS.Used, m.FS.Capacity
+				r.Disk, r.DiskSize, r.FS = m.FS.Used, m.FS.Capacity, m.FS
 			}
-			before = m
+			before = w
 		}
 		r.age(now, topOld)
 		rows = append(rows, r)
@@ -239,4 +271,15 @@ func (a *nodeAsking) problems(rows []topRow) (said []string) {
 		said = append(said, fmt.Sprintf("%d more nodes do not answer", silent-shown))
 	}
 	return said
+}
+
+// podsOf are the pods of all nodes that are known, or their containers.
+func (a *nodeAsking) podsOf(o topOptions, now time.Time) (rows []topRow, hidden int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, node := range slices.Sorted(maps.Keys(a.pods)) {
+		more, without := podRows(types.KubeNodeMetrics{Node: node, Pods: a.pods[node]}, o, now)
+		rows, hidden = append(rows, more...), hidden+without
+	}
+	return rows, hidden
 }

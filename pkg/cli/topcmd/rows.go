@@ -34,6 +34,7 @@ type topTable struct {
 	At       time.Time
 	Of       string // nodes, pods or containers
 	Node     string // this one; "" for unknown
+	Cluster  bool   `json:",omitempty"` // the pods or containers are of all nodes
 	Agent    device.AgentLife
 	Problems []string
 	Rows     []topRow
@@ -43,22 +44,30 @@ type topTable struct {
 // topRow is a node, a pod or a container. What nobody knows is nil.
 type topRow struct {
 	Name     string // of a pod with its namespace, of a container behind its pod
+	Node     string `json:",omitempty"` // where it runs, of the pods of all nodes
 	At       time.Time
 	Old      bool      // older than 15 s, or without a time
 	Cores    int       `json:",omitempty"`
 	CPU      *uint64   `json:",omitempty"` // nanocores
 	Memory   *uint64   `json:",omitempty"` // bytes in the working set
+	Usage    *uint64   `json:",omitempty"` // bytes with the caches that can be given up
 	Total    *uint64   `json:",omitempty"` // bytes of memory
 	Swap     *uint64   `json:",omitempty"` // bytes
 	Received *uint64   `json:",omitempty"` // bytes a second, as all that follow
 	Sent     *uint64   `json:",omitempty"`
 	Read     *uint64   `json:",omitempty"`
 	Written  *uint64   `json:",omitempty"`
+	IOs      *uint64   `json:",omitempty"` // reads and writes
 	Disk     *uint64   `json:",omitempty"` // bytes used
 	DiskSize *uint64   `json:",omitempty"` // bytes
 	CPUs     []*uint64 // the oldest first, at most eight; nil for unknown
 	Memories []*uint64
 	Stale    string `json:",omitempty"` // why there is nothing newer
+
+	// For programs: everything that is known of it. Counters are since it began.
+	Samples []types.ContainerSample `json:",omitempty"` // those of CPUs and Memories, with their times
+	FS      *types.FSMetrics        `json:",omitempty"` // of a node; of a pod its ephemeral storage
+	Volumes []types.VolumeMetrics   `json:",omitempty"` // of a pod
 }
 
 // age marks what is old, and what comes from a clock that was set back.
@@ -103,23 +112,28 @@ func perSecond(before, after *uint64, took time.Duration) *uint64 {
 // lastOf returns the newest samples, as many as a sparkline has.
 func lastOf[T any](samples []T) []T { return samples[max(0, len(samples)-topSamples):] }
 
-// ownRows are the pods of this node, or their containers; of other namespaces only where all
+// podRows are the pods of a node, or their containers; of other namespaces only where all
 // are wanted.
-func ownRows(m types.KubeNodeMetrics, of string, now time.Time, all bool) (rows []topRow, hidden int) {
+func podRows(m types.KubeNodeMetrics, o topOptions, now time.Time) (rows []topRow, hidden int) {
 	for _, p := range m.Pods {
 		name := p.Name
-		if all {
+		if o.all {
 			name = p.Namespace + "/" + name
 		}
 		var list []topRow
-		if of == topPods {
+		if o.of == topPods {
 			list = append(list, podRow(name, p, now))
 		} else {
 			for _, c := range p.Containers {
 				list = append(list, containerRow(name+"/"+c.Name, c, now))
 			}
 		}
-		if all || p.Namespace == kubeapi.Namespace {
+		for i := range list {
+			if o.cluster {
+				list[i].Node = m.Node
+			}
+		}
+		if o.all || p.Namespace == kubeapi.Namespace {
 			rows = append(rows, list...)
 		} else {
 			hidden += len(list)
@@ -132,10 +146,12 @@ func podRow(name string, p types.PodMetrics, now time.Time) topRow {
 	var whole types.ContainerMetrics // what a pod has of the samples of a container
 	for _, s := range p.Samples {
 		whole.Samples = append(whole.Samples, types.ContainerSample{
-			At: s.At, CPU: s.CPU, MemoryWorking: s.MemoryWorking, NetworkReceived: s.NetworkReceived, NetworkSent: s.NetworkSent,
+			At: s.At, CPU: s.CPU, CPUSeconds: s.CPUSeconds, MemoryUsage: s.MemoryUsage, MemoryWorking: s.MemoryWorking,
+			NetworkReceived: s.NetworkReceived, NetworkSent: s.NetworkSent,
 		})
 	}
 	r := containerRow(name, whole, now)
+	r.FS, r.Volumes = p.Ephemeral, p.Volumes
 	if p.Ephemeral != nil {
 		r.Disk = p.Ephemeral.Used
 	}
@@ -146,13 +162,15 @@ func containerRow(name string, c types.ContainerMetrics, now time.Time) topRow {
 	r := topRow{Name: name}
 	var before types.ContainerSample
 	for _, s := range lastOf(c.Samples) {
-		r.At, r.CPU, r.Memory, r.Swap, r.Disk = s.At, s.CPU, s.MemoryWorking, s.Swap, s.FSUsed
+		r.At, r.CPU, r.Memory, r.Usage, r.Swap, r.Disk = s.At, s.CPU, s.MemoryWorking, s.MemoryUsage, s.Swap, s.FSUsed
 		r.CPUs, r.Memories = append(r.CPUs, s.CPU), append(r.Memories, s.MemoryWorking)
 		took := s.At.Sub(before.At)
 		r.Received, r.Sent = perSecond(before.NetworkReceived, s.NetworkReceived, took), perSecond(before.NetworkSent, s.NetworkSent, took)
 		r.Read, r.Written = perSecond(before.ReadBytes, s.ReadBytes, took), perSecond(before.WrittenBytes, s.WrittenBytes, took)
+		r.IOs = perSecond(before.IOs, s.IOs, took)
 		before = s
 	}
+	r.Samples = lastOf(c.Samples)
 	r.age(now, topOldPod)
 	return r
 }

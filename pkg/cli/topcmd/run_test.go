@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/report/nodemetrics"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -272,4 +276,80 @@ func TestKeysSortScrollAndEnd(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestThePodsOfAllNodesAreShownWithTheirNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTopStage(t)
+		own := busyNode()
+		own.At = time.Now()
+		s.publish("KubeNodeMetrics", own)
+		kube := &kubelets{nodes: []string{"node-1", "node-2", "node-4"}, fails: map[string]error{"node-4": errors.New("nodes \"node-4\" is forbidden")}}
+		c := s.top(topOptions{of: topPods, once: true, cluster: true, json: true}, false, kube)
+		if err := c.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var table topTable
+		if err := json.Unmarshal(s.out.Bytes(), &table); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string][]types.ContainerSample{}
+		for _, r := range table.Rows {
+			got[r.Node+"/"+r.Name] = r.Samples
+		}
+		if one := got["node-1/pump"]; !table.Cluster || len(one) != 1 || *one[0].CPU != 7 || one[0].At.IsZero() {
+			t.Errorf("of another node: %+v", got)
+		}
+		if eight := got["node-2/camera-inspection-line-3-9f27b"]; len(eight) != 8 || *eight[7].MemoryWorking != 270<<20 {
+			t.Errorf("of the own node: %+v", got)
+		}
+		if table.Hidden != 2 || !slices.ContainsFunc(table.Problems, func(p string) bool { return strings.Contains(p, "node-4") && strings.Contains(p, "forbidden") }) {
+			t.Errorf("%d are hidden, and it says %q", table.Hidden, table.Problems)
+		}
+		if kube.asked["node-2"] != 0 {
+			t.Error("the own node is asked through the API server")
+		}
+	})
+}
+
+// The file has the newest samples, the agent's memory eight.
+func TestTheSamplesThatTheFileLeavesOutComeFromTheAgent(t *testing.T) {
+	s := newTopStage(t)
+	kept := busyNode()
+	kept.At = time.Now().UTC()
+	brief := kept
+	brief.Pods = slices.Clone(kept.Pods)
+	brief.Pods[0].Samples = kept.Pods[0].Samples[7:]
+	s.publish("KubeNodeMetrics", brief)
+	c := s.top(topOptions{of: topPods}, false, nil)
+	if m := c.lookAtOwn(t.Context(), true); len(m.Pods[0].Samples) != 1 {
+		t.Errorf("with an agent that does not answer: %+v", m.Pods[0].Samples)
+	}
+	asked := 0
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", s.paths.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.URL.Path == nodemetrics.Path {
+			_ = json.NewEncoder(w).Encode(kept)
+		}
+	})}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = agent.Serve(listener) })
+	defer serving.Wait()
+	defer agent.Close()
+	defer c.client.CloseIdleConnections()
+	for range 3 {
+		if m := c.lookAtOwn(t.Context(), true); len(m.Pods[0].Samples) != 8 {
+			t.Errorf("with an agent that answers: %+v", m.Pods[0].Samples)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("it was asked %d times for what had not changed", asked)
+	}
+	if m := c.lookAtOwn(t.Context(), false); len(m.Pods[0].Samples) != 1 {
+		t.Errorf("with an agent that does not run: %+v", m.Pods[0].Samples)
+	}
 }

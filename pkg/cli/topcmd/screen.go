@@ -3,6 +3,7 @@ package topcmd
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,10 @@ func (l topLook) table(t topTable) terminal.Table {
 	}
 	table := terminal.Table{Columns: []terminal.Column{name}}
 	columns := l.columns(t.Of)
+	if t.Cluster {
+		node := topColumn{terminal.Column{Title: "NODE", Middle: name.Middle, Fair: 16, Keep: 8}, func(r topRow) string { return l.plain(terminal.Clean(r.Node)) }}
+		columns = append([]topColumn{node}, columns...)
+	}
 	for _, c := range columns {
 		table.Columns = append(table.Columns, c.Column)
 	}
@@ -72,7 +77,9 @@ func (l topLook) columns(of string) []topColumn {
 		swap := bytes("SWAP", 1, func(r topRow) *uint64 { return r.Swap })
 		read := bytes("READ/s", 4, func(r topRow) *uint64 { return r.Read })
 		written := bytes("WRIT/s", 4, func(r topRow) *uint64 { return r.Written })
-		return []topColumn{cpu, cpus, memory, memories, swap, read, written, disk, age}
+		usage := bytes("USAGE", 1, func(r topRow) *uint64 { return r.Usage })
+		operations := column("OPS/s", 6, 1, func(r topRow) string { return countText(r.IOs) })
+		return []topColumn{cpu, cpus, memory, memories, usage, swap, read, written, operations, disk, age}
 	}
 	return []topColumn{cpu, cpus, memory, memories, received, sent, disk, age}
 }
@@ -82,7 +89,10 @@ func (t topTable) draw(s *terminal.Screen, o topOptions) {
 	l := topLook{now: t.At, ascii: o.ascii}
 	live := s.Height > 0
 	what := strings.ToUpper(t.Of[:1]) + t.Of[1:]
-	if t.Of != topNodes {
+	switch {
+	case t.Cluster:
+		what += " of all nodes"
+	case t.Of != topNodes:
 		what += " of " + cmp.Or(terminal.Clean(t.Node), "this node")
 	}
 	s.Put(0, terminal.Plain, l.plain(fmt.Sprintf("%s, by %s, %s", what, o.sort, terminal.Timestamp(t.At))))
@@ -127,6 +137,13 @@ func putFoot(s *terminal.Screen, t topTable, o topOptions, shown int) {
 	} else if len(said) > 0 {
 		s.Put(0, terminal.Plain, strings.Join(said, "; "))
 	}
+}
+
+func countText(n *uint64) string {
+	if n == nil {
+		return terminal.Unknown
+	}
+	return strconv.FormatUint(*n, 10)
 }
 
 // plain leaves nothing in a text that the terminal cannot show.

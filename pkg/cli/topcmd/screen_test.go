@@ -37,7 +37,10 @@ func busyNode() types.KubeNodeMetrics {
 			At: at, CPU: cpu, MemoryWorking: memory, NetworkReceived: some(i * 5 << 20), NetworkSent: some(i * 5 << 10),
 		})
 		c := camera.Containers
-		c[0].Samples = append(c[0].Samples, types.ContainerSample{At: at, CPU: cpu, MemoryWorking: memory, Swap: some(0), ReadBytes: some(0), WrittenBytes: some(i * 5 << 20), FSUsed: some(7 << 20)})
+		c[0].Samples = append(c[0].Samples, types.ContainerSample{
+			At: at, CPU: cpu, MemoryUsage: some(300 << 20), MemoryWorking: memory, Swap: some(0),
+			ReadBytes: some(0), WrittenBytes: some(i * 5 << 20), IOs: some(i * 60), FSUsed: some(7 << 20),
+		})
 		c[1].Samples = append(c[1].Samples, types.ContainerSample{At: at, CPU: some(0)})
 	}
 	quiet := types.PodMetrics{Namespace: "eve-kube-app", Name: "plc", UID: "b", Samples: []types.PodSample{{At: cmdtest.Ago(40 * time.Second), CPU: some(0), MemoryWorking: some(3 << 20)}}}
@@ -56,23 +59,23 @@ func busyTop(of, by string) (topTable, topOptions) {
 	case topNodes:
 		t.Rows = busyNodes().rows(cmdtest.Now)
 	case topPods:
-		t.Rows, t.Hidden = ownRows(m, topPods, cmdtest.Now, false)
+		t.Rows, t.Hidden = podRows(m, o, cmdtest.Now)
 	default:
-		t.Rows, t.Hidden = ownRows(m, topContainers, cmdtest.Now, false)
+		t.Rows, t.Hidden = podRows(m, o, cmdtest.Now)
 	}
 	sortRows(t.Rows, by)
 	return t, o
 }
 
 func busyNodes() *nodeAsking {
-	a := &nodeAsking{names: []string{"node-1", "node-2", "node-3", "node-4"}, samples: map[string][]nodeSample{}}
+	a := &nodeAsking{names: []string{"node-1", "node-2", "node-3", "node-4"}, samples: map[string][]nodeSample{}, pods: map[string][]types.PodMetrics{}}
 	m := busyNode()
 	for i := range 3 {
-		before := m
-		before.At = m.At.Add(time.Duration(i-2) * 5 * time.Second)
-		before.Metrics.NetworkReceived = some(5<<30 + uint64(i)*10<<20)
-		a.learn(&before, nil)
+		sample := types.NodeSample{At: m.At.Add(time.Duration(i-3) * 5 * time.Second), NodeMetrics: m.Metrics}
+		sample.NetworkReceived = some(5<<30 + uint64(i)*10<<20)
+		m.Samples = append(m.Samples, sample)
 	}
+	a.learn(&m, nil)
 	a.learn(nil, &types.KubeClusterMetrics{Nodes: []types.ClusterNodeMetrics{
 		{Name: "node-1", At: cmdtest.Ago(44 * time.Second), Cores: 4, CPU: some(400_000_000), Memory: some(4 << 30), Total: some(8 << 30), Stale: "the kubelet does not answer within 20s"},
 		{Name: "node-3", Stale: "it has never answered"},
@@ -158,7 +161,7 @@ func TestWhatIsUnknownIsNotZero(t *testing.T) {
 	l := topLook{now: cmdtest.Now}
 	table, _ := busyTop(topContainers, sortCPU)
 	side := strings.Fields(terminal.Draw(121, false, l.table(table).Draw)[2])
-	if want := []string{"camera-inspection-line-3-9f27b/sidecar", "0m", "▁▁▁▁▁▁▁▁", "-", "--------", "-", "-", "-", "-", "2s"}; !cmp.Equal(side, want) {
+	if want := []string{"camera-inspect…9f27b/sidecar", "0m", "▁▁▁▁▁▁▁▁", "-", "--------", "-", "-", "-", "-", "-", "-", "2s"}; !cmp.Equal(side, want) {
 		t.Errorf("got %q, want %q", side, want)
 	}
 	if got := l.spark([]*uint64{some(0), nil, some(50), some(100)}, 0); got != "    ▁-▅█" {
@@ -217,7 +220,7 @@ func TestAgesAreMarkedWhereTheyAreOld(t *testing.T) {
 func TestNamesAreClean(t *testing.T) {
 	m := types.KubeNodeMetrics{Node: "n\x1b[2J", Pods: []types.PodMetrics{{Namespace: "eve-kube-app", Name: "evil\x1b[31m\r\n\u202e", Samples: make([]types.PodSample, 9)}}}
 	table := topTable{Of: topPods, Node: m.Node, Problems: []string{"why\x07\x1b]0;x\x07"}}
-	table.Rows, _ = ownRows(m, topPods, cmdtest.Now, true)
+	table.Rows, _ = podRows(m, topOptions{of: topPods, all: true}, cmdtest.Now)
 	text := strings.Join(drawnTop(table, topOptions{sort: sortCPU}, 80, 24, 0), "\n")
 	if strings.ContainsAny(text, "\x1b\x07\r\u202e") {
 		t.Errorf("the terminal would obey %q", text)
@@ -248,7 +251,7 @@ func TestACounterThatBeganAnewHasNoRate(t *testing.T) {
 }
 
 func TestANodeThatFailsKeepsItsLastWordAndWhy(t *testing.T) {
-	a := &nodeAsking{samples: map[string][]nodeSample{}}
+	a := &nodeAsking{samples: map[string][]nodeSample{}, pods: map[string][]types.PodMetrics{}}
 	at := cmdtest.Ago(5 * time.Second)
 	a.know("n", nodeSample{err: errors.New("first")})
 	a.know("n", nodeSample{at: at, metrics: types.NodeMetrics{CPU: some(7)}})
@@ -264,5 +267,18 @@ func TestANodeThatFailsKeepsItsLastWordAndWhy(t *testing.T) {
 	}
 	if r := a.rows(cmdtest.Now)[0]; len(r.CPUs) != topSamples || *r.CPU != 19 || r.Stale != "" {
 		t.Errorf("after many answers: %+v", r)
+	}
+}
+
+func TestTheColumnOfNodesIsOnlyInATableOfAllNodes(t *testing.T) {
+	table, o := busyTop(topPods, sortCPU)
+	for i := range table.Rows {
+		table.Rows[i].Node = "node-2"
+	}
+	for _, table.Cluster = range []bool{false, true} {
+		text := strings.Join(drawnTop(table, o, 80, 0, 0), "\n")
+		if strings.Contains(text, " NODE ") != table.Cluster || strings.Contains(text, "of all nodes") != table.Cluster {
+			t.Errorf("of all nodes: %v\n%s", table.Cluster, text)
+		}
 	}
 }

@@ -4,9 +4,11 @@ package topcmd
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/signal"
 	"slices"
@@ -19,9 +21,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/report/nodemetrics"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -39,26 +43,27 @@ const (
 )
 
 type topOptions struct {
-	of    string
-	all   bool // pods of every namespace
-	sort  string
-	once  bool
-	json  bool // data is wanted, in the form of out
-	out   terminal.Outputs
-	ascii bool
+	of      string
+	all     bool // pods of every namespace
+	cluster bool // pods of every node
+	sort    string
+	once    bool
+	json    bool // data is wanted, in the form of out
+	out     terminal.Outputs
+	ascii   bool
 }
 
 // NewTopCommand shows what nodes, pods and containers use.
 func NewTopCommand(o *device.Options) *cobra.Command {
 	t := topOptions{}
 	c := &cobra.Command{
-		Use:   "top [nodes|pods|containers] [--all] [--sort-by COLUMN] [--once]",
+		Use:   "top [nodes|pods|containers] [--all] [--cluster] [--sort-by COLUMN] [--once]",
 		Short: "Show the resource usage of nodes, pods and containers, live",
-		Long: "Show live the resource usage of all nodes of the cluster, or of the pods or containers of this one.\n" +
-			"This node's values come from the agent, which measures every 5 s while this command runs. Other nodes'\n" +
-			"kubelets are asked directly. A value older than 15 s is marked with !; for pods and containers,\n" +
-			"one older than 25 s, because kubelets measure them every 10 to 15 s. Unknown values are shown as -.\n" +
-			"q quits, c m n sort by cpu, memory or name, the arrow keys, space and b scroll.\n\n" + topExitCodes,
+		Long: "Show live the resource usage of all nodes of the cluster, or of the pods or containers of this one,\n" +
+			"or with --cluster of all. This node's values come from the agent, which keeps the last eight samples of everything and\n" +
+			"measures every 5 s while this command runs. Other nodes' kubelets are asked directly. A value older than 15 s is\n" +
+			"marked with !; for pods and containers, one older than 25 s, because kubelets measure them every 10 to 15 s. Unknown\n" +
+			"values are shown as -. q quits, c m n sort by cpu, memory or name, the arrow keys, space and b scroll.\n\n" + topExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := t.parse(args); err != nil {
 				return err
@@ -73,6 +78,7 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.BoolVarP(&t.all, "all", "A", false, "pods and containers of every namespace, not only those of applications")
+	flags.BoolVar(&t.cluster, "cluster", false, "pods and containers of all nodes: CPU and memory")
 	flags.StringVar(&t.sort, "sort-by", sortCPU, "cpu, memory or name")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "sort" { // its name before
@@ -102,6 +108,8 @@ func (t *topOptions) parse(args []string) error {
 		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("--sort-by %q: want cpu, memory or name", terminal.Clean(t.sort)))
 	case t.all && t.of == topNodes:
 		return terminal.ExitWith(terminal.ExitUsage, errors.New("--all is for pods and containers: all nodes are shown anyway"))
+	case t.cluster && t.of == topNodes:
+		return terminal.ExitWith(terminal.ExitUsage, errors.New("--cluster is for pods and containers: all nodes are shown anyway"))
 	}
 	return nil
 }
@@ -128,7 +136,8 @@ func showTop(ctx context.Context, p device.Paths, o topOptions, out terminal.Ter
 	}
 	defer measuring.end()
 	t := newTop(p, o, out, measuring)
-	if o.of == topNodes {
+	defer t.client.CloseIdleConnections()
+	if t.asks() {
 		kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, types.NoOperations{})
 		if err == nil {
 			defer done()
@@ -148,7 +157,9 @@ type top struct {
 	paths     device.Paths
 	out       terminal.Terminal
 	measuring *measuring
+	client    *http.Client // of the agent's socket
 	own       topicRecord[types.KubeNodeMetrics]
+	kept      *types.KubeNodeMetrics                // what the agent keeps more than own; nil for nothing
 	cluster   topicRecord[types.KubeClusterMetrics] // read only where nodes are shown
 	asking    nodeAsking
 
@@ -156,10 +167,40 @@ type top struct {
 }
 
 func newTop(p device.Paths, o topOptions, out terminal.Terminal, m *measuring) *top {
-	t := &top{options: o, paths: p, out: out, measuring: m, wake: make(chan struct{}, 1)}
+	t := &top{options: o, paths: p, out: out, measuring: m, wake: make(chan struct{}, 1), client: boundedhttp.NewSocketClient(p.Socket)}
 	t.own.path, t.cluster.path = p.TopicFile(device.Self, "KubeNodeMetrics"), p.TopicFile(device.Self, "KubeClusterMetrics")
 	t.asking.wake, t.asking.samples, t.asking.asked = t.wake, map[string][]nodeSample{}, map[string]time.Time{}
+	t.asking.pods = map[string][]types.PodMetrics{}
 	return t
+}
+
+// asks reports that other nodes are asked.
+func (t *top) asks() bool { return t.options.of == topNodes || t.options.cluster }
+
+const (
+	keptWithin = time.Second // the agent has it in memory
+	maxKept    = 32 << 20    // bytes of its answer
+)
+
+// lookAtOwn takes what the agent says of this node: from its file, and where that is new and
+// the agent runs from its memory, which has the samples that the file leaves out.
+func (t *top) lookAtOwn(ctx context.Context, runs bool) *types.KubeNodeMetrics {
+	was := t.own.value
+	t.own.look()
+	if t.options.of == topNodes || !runs || t.own.value == nil {
+		return t.own.value // of the node the file has them all
+	}
+	if t.own.value == was && t.kept != nil {
+		return t.kept
+	}
+	t.kept = nil
+	var kept types.KubeNodeMetrics
+	raw, err := boundedhttp.Whole(ctx, t.client, "http://zedkube"+nodemetrics.Path, maxKept, keptWithin)
+	if err != nil || json.Unmarshal(raw, &kept) != nil || kept.At.Before(t.own.value.At) {
+		return t.own.value // such as an agent of an earlier release
+	}
+	t.kept = &kept
+	return t.kept
 }
 
 // run shows it until ctx is done or somebody types q.
@@ -186,27 +227,30 @@ func (t *top) step(ctx context.Context) topTable {
 	now := device.Now(t.paths.Root)
 	t.measuring.renew(now)
 	agent := device.LifeOfAgent(t.paths, now)
-	t.own.look()
+	own := t.lookAtOwn(ctx, agent.Runs)
 	if t.options.of == topNodes {
 		t.cluster.look()
 	}
-	table := topTable{At: now.UTC(), Of: t.options.of, Agent: agent, Problems: t.problems(agent, now), Rows: []topRow{}}
+	table := topTable{At: now.UTC(), Of: t.options.of, Cluster: t.options.cluster, Agent: agent, Problems: t.problems(agent, now), Rows: []topRow{}}
 	if info, err := device.OwnName(t.paths); err == nil {
 		table.Node = info.NodeName()
 	}
 	if t.measuring.err != nil {
 		table.Problems = append(table.Problems, t.measuring.err.Error())
 	}
-	own := t.own.value
 	if own != nil && own.Node != "" {
 		table.Node = own.Node
 	}
-	if t.options.of == topNodes {
+	if t.asks() {
 		t.asking.begin(ctx, now)
 		rows, problems := t.asking.look(own, t.cluster.value, now)
-		table.Rows, table.Problems = append(table.Rows, rows...), append(table.Problems, problems...)
+		table.Problems = append(table.Problems, problems...)
+		if t.options.cluster {
+			rows, table.Hidden = t.asking.podsOf(t.options, now)
+		}
+		table.Rows = append(table.Rows, rows...)
 	} else if own != nil {
-		rows, hidden := ownRows(*own, t.options.of, now, t.options.all)
+		rows, hidden := podRows(*own, t.options, now)
 		table.Rows, table.Hidden = append(table.Rows, rows...), hidden
 	}
 	sortRows(table.Rows, t.options.sort)
@@ -222,7 +266,7 @@ func (t *top) first(ctx context.Context) (topTable, error) {
 	defer tick.Stop()
 	for {
 		// Before the table is made: what comes while it is made may not be in it.
-		asked := t.options.of != topNodes || t.asking.settled()
+		asked := !t.asks() || t.asking.settled()
 		table := t.step(ctx)
 		if asked && t.settled(table) {
 			return table, nil

@@ -19,6 +19,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func sampled(at time.Time, n int) types.KubeNodeMetrics {
 	value := func(v uint64) *uint64 { return &v }
 	m := types.KubeNodeMetrics{At: at, Metrics: types.NodeMetrics{Cores: 2, CPU: value(1e9), MemoryWorking: value(10), MemoryAvailable: value(30)}}
+	m.Samples = []types.NodeSample{{At: at, NodeMetrics: m.Metrics}}
 	pod := types.PodMetrics{Namespace: "eve-kube-app", Name: "cam-0"}
 	for i := n - 1; i >= 0; i-- {
 		pod.Samples = append(pod.Samples, types.PodSample{At: at.Add(-time.Duration(i) * time.Minute), CPU: value(5e8)})
@@ -105,7 +106,7 @@ func TestMeasurementsAreAskedForWhileSomebodyLooksAndForgottenAfter(t *testing.T
 		s.page.Requests = func() uint64 { s.mu.Lock(); defer s.mu.Unlock(); return s.asked }
 		n := uint64(500_000_000)
 		measure := func() {
-			_ = s.metrics.Publish(types.Global, types.KubeNodeMetrics{At: time.Now(), Metrics: types.NodeMetrics{Cores: 4, CPU: &n}})
+			_ = s.metrics.Publish(types.Global, types.KubeNodeMetrics{At: time.Now(), Samples: []types.NodeSample{{At: time.Now(), NodeMetrics: types.NodeMetrics{CPU: &n}}}, Metrics: types.NodeMetrics{Cores: 4, CPU: &n}})
 		}
 		measure()
 		b := s.ask("/api/events", false)

@@ -222,8 +222,10 @@ func (h *history) add(m types.KubeNodeMetrics, names map[string]string) {
 	h.at = m.At
 	h.round++
 	n := m.Metrics
-	h.put(series{Kind: nodeCPU, Max: float64(n.Cores)}, m.At, n.CPU, 1e-9)
-	h.put(series{Kind: nodeMemory, Max: total(n)}, m.At, n.MemoryWorking, 1)
+	for _, s := range m.Samples {
+		h.put(series{Kind: nodeCPU, Max: float64(n.Cores)}, s.At, s.CPU, 1e-9)
+		h.put(series{Kind: nodeMemory, Max: total(n)}, s.At, s.MemoryWorking, 1)
+	}
 	present := map[string]bool{key(nodeCPU, ""): true, key(nodeMemory, ""): true, key(requests, ""): true}
 	for _, p := range m.Pods {
 		pod := p.Namespace + "/" + p.Name

@@ -2,7 +2,7 @@
 // the applications, the drain, measurements, the audit trail and the logs of
 // applications. It is read-only.
 //
-//	reads:  an overview of the device's files, KubeNodeMetrics, AppInstanceConfig, app pods
+//	reads:  an overview of the device's files, measurements, AppInstanceConfig, app pods
 //	writes: MetricsLook, while someone looks
 //	serves: handlers for the local server, see docs/wire.md, "Local server"
 //
@@ -52,7 +52,7 @@ type Kube interface {
 type Page struct {
 	Log      logrus.FieldLogger
 	Overview func(now time.Time) overview.Overview // reads the device's files, each time again; the same as `zedkube status -o json` prints
-	Metrics  pubsub.Reader[types.KubeNodeMetrics]
+	Metrics  pubsub.Reader[types.KubeNodeMetrics] // with the last samples of everything
 	Configs  pubsub.Reader[types.AppInstanceConfig]
 	AppPods  pubsub.Reader[types.Pod]
 	Kube     Kube

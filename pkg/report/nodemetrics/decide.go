@@ -11,9 +11,15 @@ const (
 	// watchedFor is how long a command is taken to watch after it last said so: it
 	// says so every five seconds, and may be late twice.
 	watchedFor = 15 * time.Second
-	// often is while someone watches, seldom while nobody does.
-	often  = 5 * time.Second
-	seldom = time.Minute
+	// often is while someone watches. While nobody does it is seldom, and on a node with more
+	// than manyPods rarely: a look at 100 pods costs this process some 20 ms, and the kubelet
+	// more (docs/performance.md, "Measurements of pods").
+	often    = 5 * time.Second
+	seldom   = 30 * time.Second
+	rarely   = time.Minute
+	manyPods = 100
+	// tellEvery is how often they are published while nobody watches.
+	tellEvery = time.Minute
 	// maxOften and maxSeldom are how far apart the looks become that fail.
 	maxOften  = 20 * time.Second
 	maxSeldom = 5 * time.Minute
@@ -41,17 +47,18 @@ type answer struct {
 
 // facts is everything decide may look at.
 type facts struct {
-	now       time.Time     // the wall clock, to be shown only
-	uptime    time.Duration // what everything is measured with
-	node      types.Node
-	known     bool // the own node is
-	looks     map[string]types.MetricsLook
-	lookRows  map[string]lookRow
-	published types.KubeNodeMetrics // zero for nothing
-	asked     *time.Duration        // when the last look began, nil for never
-	asking    bool                  // one is under way
-	fails     int                   // looks that failed in a row
-	answer    *answer               // of the look that has ended, nil for none
+	now      time.Time     // the wall clock, to be shown only
+	uptime   time.Duration // what everything is measured with
+	node     types.Node
+	known    bool // the own node is
+	looks    map[string]types.MetricsLook
+	lookRows map[string]lookRow
+	kept     types.KubeNodeMetrics // all samples; zero for nothing
+	told     *time.Duration        // when the look began that was published last, nil for none
+	asked    *time.Duration        // when the last look began, nil for never
+	asking   bool                  // one is under way
+	fails    int                   // looks that failed in a row
+	answer   *answer               // of the look that has ended, nil for none
 }
 
 // action is everything decide may ask for.
@@ -60,13 +67,15 @@ type action struct {
 	fails    int
 	ask      bool
 	watched  bool
-	publish  *types.KubeNodeMetrics // nil: nothing new
+	keep     *types.KubeNodeMetrics // nil: nothing new
+	publish  *types.KubeNodeMetrics // what of it is published; nil for nothing now
 	again    time.Duration
 }
 
 // decide says when to look, and what is known.
 func decide(f facts) action {
 	a := action{lookRows: lookRows(f), fails: f.fails}
+	pods := len(f.kept.Pods)
 	for _, s := range a.lookRows {
 		a.watched = a.watched || f.uptime-s.at < watchedFor
 	}
@@ -76,7 +85,12 @@ func decide(f facts) action {
 		} else {
 			a.fails++
 		}
-		a.publish = result(f, *f.answer)
+		kept := result(f, *f.answer)
+		a.keep, pods = &kept, len(kept.Pods)
+		if f.answer.watched || f.told == nil || f.asked != nil && *f.asked-*f.told >= tellEvery || kept.Stale != f.kept.Stale {
+			published := brief(kept, f.answer.watched)
+			a.publish = &published
+		}
 	}
 	switch {
 	case f.asking:
@@ -86,7 +100,7 @@ func decide(f facts) action {
 	case f.asked == nil:
 		a.ask, a.again = true, seldom
 	default:
-		a.again = *f.asked + pause(a.watched, a.fails) - f.uptime
+		a.again = *f.asked + pause(a.watched, a.fails, pods) - f.uptime
 		if a.again <= 0 {
 			a.ask, a.again = true, seldom
 		}
@@ -108,35 +122,42 @@ func lookRows(f facts) map[string]lookRow {
 	return out
 }
 
-// pause is how long after the beginning of a look the next one is due.
-func pause(watched bool, fails int) time.Duration {
+// pause is how long after the beginning of a look at so many pods the next one is due.
+func pause(watched bool, fails, pods int) time.Duration {
 	fails = min(fails, 8) // so that nothing overflows
-	if watched {
+	switch {
+	case watched:
 		return min(often<<fails, maxOften)
+	case fails > 0:
+		return min(rarely<<(fails-1), maxSeldom)
+	case pods > manyPods:
+		return rarely
 	}
-	return min(seldom<<max(fails-1, 0), maxSeldom)
+	return seldom
 }
 
-// result is what is to be published after a look. One that failed leaves what
-// was known before.
-func result(f facts, a answer) *types.KubeNodeMetrics {
-	out := f.published
+// result is what is known after a look. One that failed leaves what was known before.
+func result(f facts, a answer) types.KubeNodeMetrics {
+	out := f.kept
 	if out.Node != a.node {
 		out = types.KubeNodeMetrics{Node: a.node}
 	}
-	out.Every = seldom
+	out.Every = tellEvery
 	if a.watched {
 		out.Every = often
 	}
 	if a.err != nil {
 		out.Stale = a.err.Error()
 		out.Stale = strings.ToValidUTF8(out.Stale[:min(len(out.Stale), maxText)], "")
-		return &out
+		return out
 	}
 	out.Stale, out.At = "", f.now.UTC()
 	out.Metrics = a.stats.Node
 	out.Metrics.Cores = f.node.Cores
-	out.Pods, out.Omitted = fit(merge(out.Pods, a))
-	out.Omitted += a.stats.Omitted
-	return &out
+	if n := len(out.Samples); n > 0 && a.stats.NodeAt.Before(out.Samples[n-1].At) {
+		out.Samples = nil // its clock was set back
+	}
+	out.Samples = push(out.Samples, types.NodeSample{At: a.stats.NodeAt, NodeMetrics: out.Metrics}, func(s types.NodeSample) time.Time { return s.At })
+	out.Pods, out.Omitted = Merge(out.Pods, a.stats.Pods, a.containers), a.stats.Omitted
+	return out
 }

@@ -2,7 +2,8 @@
 // its pods and their containers (docs/wire.md, "KubeNodeMetrics").
 //
 //	reads:  EdgeNodeInfo, nodes, MetricsLook
-//	writes: KubeNodeMetrics
+//	writes: KubeNodeMetrics, the last samples in memory
+//	serves: these samples on the socket
 //	acts:   asks the own kubelet, often only while someone watches
 package nodemetrics
 
@@ -47,11 +48,13 @@ type Component struct {
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Metrics pubsub.Writer[types.KubeNodeMetrics]
+	Kept    pubsub.Writer[types.KubeNodeMetrics] // in memory: the last eight samples of everything
 
 	// What this process remembers. Without it a look is early, or a watcher is
 	// taken for one of now.
 	lookRows map[string]lookRow
 	asked    *time.Duration // when the last look began, nil for never
+	told     *time.Duration // when the look began that was published last, nil for none
 	fails    int            // looks in a row
 	partial  bool           // the last look went without KubeletContainers
 	asking   loop.Call[answer]
@@ -71,10 +74,13 @@ func (c *Component) Step(ctx context.Context) error {
 
 // look copies what is true now.
 func (c *Component) look() facts {
-	f := facts{now: time.Now(), uptime: c.Uptime(), looks: c.Looks.All(), lookRows: c.lookRows, asked: c.asked, fails: c.fails}
+	f := facts{now: time.Now(), uptime: c.Uptime(), looks: c.Looks.All(), lookRows: c.lookRows, asked: c.asked, told: c.told, fails: c.fails}
 	info, _ := c.Info.Get(types.Global)
 	f.node, f.known = types.OwnNode(c.Nodes.All(), info)
-	f.published, _ = c.Metrics.Get(types.Global)
+	kept := false
+	if f.kept, kept = c.Kept.Get(types.Global); !kept {
+		f.kept, _ = c.Metrics.Get(types.Global) // of a former process of ours
+	}
 	if got, ok := c.asking.Take(); ok {
 		f.answer = &got
 	}
@@ -93,16 +99,21 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		watched, node := a.watched, f.node
 		c.asking.Begin(ctx, askTimeout, func(ctx context.Context) answer { return c.ask(ctx, node, watched) })
 	}
+	if a.keep != nil {
+		if err := c.Kept.Publish(types.Global, *a.keep); err != nil {
+			return err
+		}
+	}
 	if a.publish != nil {
 		if err := c.Metrics.Publish(types.Global, *a.publish); err != nil {
 			return err
 		}
+		c.told = f.asked
 	}
 	return loop.After(a.again)
 }
 
-// ask is one look. Both answers of a node with 30 pods together cost this process
-// some ten milliseconds.
+// ask is one look.
 func (c *Component) ask(ctx context.Context, node types.Node, watched bool) answer {
 	a := answer{node: node.Name, watched: watched}
 	a.stats, a.err = c.Kube.KubeletStats(ctx, node)

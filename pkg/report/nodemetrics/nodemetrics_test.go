@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -16,16 +18,26 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-func TestNobodyWatchingTheKubeletIsAskedOnceAMinute(t *testing.T) {
+func TestNobodyWatchingTheKubeletIsAskedTwiceAMinuteAndItIsPublishedOnce(t *testing.T) {
 	play(t, func(s *stage) {
 		s.measure(1)
 		looked := s.looked()
-		s.sleep(10*time.Minute + time.Second)
-		if n := looked(); n != 11 && n != 10 {
+		published := 0
+		for last := (time.Time{}); time.Since(s.began) < 10*time.Minute; {
+			s.sleep(time.Second)
+			if m, _ := s.metrics.Get(types.Global); !m.At.Equal(last) {
+				last = m.At
+				published++
+			}
+		}
+		if n := looked(); n < 20 || n > 21 {
 			s.Errorf("%d looks in ten minutes", n)
 		}
-		if n := len(s.cluster.Calls("kubeletcontainers")); n > 11 {
+		if n := len(s.cluster.Calls("kubeletcontainers")); n > 21 {
 			s.Errorf("%d times for containers", n)
+		}
+		if published < 10 || published > 11 {
+			s.Errorf("published %d times in ten minutes", published)
 		}
 		m := s.says()
 		if m.Every != time.Minute || m.Node != "n1" || m.Metrics.Cores != 4 || m.Stale != "" || time.Since(m.At) > time.Minute || len(m.Pods) != 2 || len(s.app().Samples) != 1 || *s.app().Containers[0].Samples[0].ReadBytes != 1 {
@@ -52,7 +64,7 @@ func TestWhileSomebodyWatchesItIsAskedEveryFiveSeconds(t *testing.T) {
 			s.Errorf("%d looks after the last word", n)
 		}
 		s.sleep(5 * time.Minute)
-		if n := looked(); n > 6 {
+		if n := looked(); n > 11 {
 			s.Errorf("%d looks in five minutes after the end", n)
 		}
 	})
@@ -70,7 +82,7 @@ func TestARowThatNobodyRenewsIsNoWatcher(t *testing.T) {
 			_ = s.looks.Unpublish(fmt.Sprint("killed", i))
 		}
 		s.sleep(5 * time.Minute)
-		if n := looked(); n > 6 {
+		if n := looked(); n > 11 {
 			s.Errorf("%d looks in five minutes", n)
 		}
 	})
@@ -97,7 +109,95 @@ func TestTheLastEightSamplesOfApplicationsAreKept(t *testing.T) {
 		}
 		s.sleep(2 * time.Minute)
 		if n := len(s.app().Samples); n != 1 {
-			s.Errorf("with nobody watching %d samples", n)
+			s.Errorf("with nobody watching %d samples are published", n)
+		}
+	})
+}
+
+func TestWithNobodyWatchingTheLastEightSamplesOfEverythingAreKept(t *testing.T) {
+	play(t, func(s *stage) {
+		for i := range 12 {
+			s.measure(uint64(i+1), func(k *types.KubeletStats) { k.NodeAt = time.Now().UTC() })
+			s.sleep(seldom)
+		}
+		m := s.keeps()
+		if len(m.Samples) != 8 || *m.Samples[7].CPU != 12 || *m.Samples[0].CPU != 5 || m.Samples[0].Cores != 4 || len(m.Pods) != 2 {
+			s.Fatalf("of the node: %+v", m.Samples)
+		}
+		for _, p := range m.Pods {
+			c := p.Containers[0]
+			if len(p.Samples) != 8 || len(c.Samples) != 8 || *p.Samples[7].CPU != 12 || p.Samples[7].At.Sub(p.Samples[0].At) != 7*seldom {
+				s.Errorf("of pod %s: %+v", p.Namespace, p)
+			}
+		}
+		if c := m.Pods[0].Containers[0].Samples[7]; c.IOBytes == nil || *c.IOBytes != 24 || *c.IOs != 3 || len(c.FileSystems) != 1 || *c.MemoryUsage != 12 {
+			s.Errorf("of the container: %+v", c)
+		}
+		s.watch(5 * time.Second)
+		if p := s.app(); len(p.Samples) != 8 || len(s.says().Samples) != 8 { // who begins to watch sees them at once
+			s.Errorf("published: %+v", p.Samples)
+		}
+	})
+}
+
+func TestANodeWithManyPodsIsAskedOnceAMinute(t *testing.T) {
+	play(t, func(s *stage) {
+		s.measure(1, func(k *types.KubeletStats) {
+			for i := range manyPods {
+				k.Pods = append(k.Pods, types.PodStats{Namespace: "many", Name: fmt.Sprint("p", i), UID: fmt.Sprint(i)})
+			}
+		})
+		s.sleep(time.Minute)
+		looked := s.looked()
+		looked()
+		s.sleep(10*time.Minute + time.Second)
+		if n := looked(); n > 11 {
+			s.Errorf("%d looks in ten minutes", n)
+		}
+	})
+}
+
+func TestANodeWhoseClockIsSetBackBeginsItsHistoryAgain(t *testing.T) {
+	play(t, func(s *stage) {
+		at := time.Now().UTC()
+		s.measure(1, func(k *types.KubeletStats) { k.NodeAt = at })
+		s.sleep(seldom)
+		s.measure(2, func(k *types.KubeletStats) { k.NodeAt = at }) // the same measurement
+		s.sleep(seldom)
+		if n := s.keeps().Samples; len(n) != 1 || *n[0].CPU != 2 {
+			s.Errorf("keeps %+v", n)
+		}
+		s.measure(3, func(k *types.KubeletStats) { k.NodeAt = at.Add(-time.Hour) })
+		s.sleep(seldom)
+		if n := s.keeps().Samples; len(n) != 1 || *n[0].CPU != 3 {
+			s.Errorf("keeps %+v", n)
+		}
+	})
+}
+
+func TestTheSocketAnswersWithWhatIsKept(t *testing.T) {
+	play(t, func(s *stage) {
+		ask := func(query string) (int, types.KubeNodeMetrics) {
+			w := httptest.NewRecorder()
+			Handler{Kept: &s.kept}.ServeHTTP(w, httptest.NewRequest(http.MethodGet, Path+query, http.NoBody))
+			var m types.KubeNodeMetrics
+			_ = json.Unmarshal(w.Body.Bytes(), &m)
+			return w.Code, m
+		}
+		s.measure(1)
+		s.sleep(2 * time.Minute)
+		if code, m := ask(""); code != http.StatusOK || !cmp.Equal(m, s.keeps()) {
+			s.Errorf("%d, %+v", code, m)
+		}
+		if code, m := ask("?pod=eve-kube-app/web"); code != http.StatusOK || len(m.Pods) != 1 || m.Pods[0].Namespace != types.NamespaceApps {
+			s.Errorf("of one pod: %d, %+v", code, m)
+		}
+		if code, _ := ask("?pod=eve-kube-app/other"); code != http.StatusNotFound {
+			s.Errorf("of a pod that is not here: %d", code)
+		}
+		_ = s.kept.Unpublish(types.Global)
+		if code, _ := ask(""); code != http.StatusServiceUnavailable {
+			s.Errorf("before there is anything: %d", code)
 		}
 	})
 }
@@ -259,7 +359,7 @@ func TestNobodyIsAskedBeforeTheOwnNodeIsKnown(t *testing.T) {
 }
 
 func TestTheValueStaysUnderItsLimitAndApplicationsGoFirst(t *testing.T) {
-	a := answer{watched: true}
+	a := answer{}
 	for i := range 200 {
 		for _, namespace := range []string{"another", types.NamespaceApps} {
 			p := types.PodStats{Namespace: namespace, Name: strings.Repeat("\x01", 20) + fmt.Sprint(i), UID: fmt.Sprint(namespace, i)}
@@ -277,10 +377,10 @@ func TestTheValueStaysUnderItsLimitAndApplicationsGoFirst(t *testing.T) {
 			p := &a.stats.Pods[j]
 			p.Sample = types.PodSample{At: at, CPU: &big, CPUSeconds: &big, MemoryUsage: &big, MemoryWorking: &big, NetworkReceived: &big, NetworkSent: &big}
 			for c := range p.Containers {
-				p.Containers[c].Sample = types.ContainerSample{At: at, CPU: &big, CPUSeconds: &big, MemoryWorking: &big, Swap: &big, FSUsed: &big}
+				p.Containers[c].Sample = types.ContainerSample{At: at, CPU: &big, CPUSeconds: &big, MemoryUsage: &big, MemoryWorking: &big, Swap: &big, FSUsed: &big, FileSystems: []types.DeviceUsage{{Device: "rootfs", Used: big}, {Device: strings.Repeat("\x01", 40), Used: big}}}
 			}
 		}
-		pods = merge(pods, a)
+		pods = Merge(pods, a.stats.Pods, nil)
 		data, err := json.Marshal(pods)
 		if err != nil || len(data) > bound(pods) {
 			t.Fatalf("%d bytes are bounded by %d, %v", len(data), bound(pods), err)

@@ -2,6 +2,7 @@ package nodemetrics
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -10,25 +11,21 @@ import (
 )
 
 const (
-	// depth is how many samples a history has, forty seconds and more: a kubelet
-	// measures every ten seconds or so, and what it says twice counts once.
+	// depth is how many samples a history has: what a kubelet says twice counts once.
 	depth = 8
 )
 
-// merge is what is known of the pods after a look: of those that are there. A
-// history is of one instance of a pod or container, and while someone watches.
-func merge(old []types.PodMetrics, a answer) []types.PodMetrics {
+// Merge is what is known of the pods after an answer of their kubelet: of those that are
+// there. A history is of one instance of a pod or container. more is what the answer leaves
+// out of containers; nil for nothing.
+func Merge(old []types.PodMetrics, pods []types.PodStats, more map[types.ContainerID]types.ContainerSample) []types.PodMetrics {
 	before := make(map[string]types.PodMetrics, len(old))
 	for _, p := range old {
 		before[p.UID] = p
 	}
-	out := make([]types.PodMetrics, 0, len(a.stats.Pods))
-	for _, p := range a.stats.Pods {
-		keep := 1
-		if p.Namespace == types.NamespaceApps && a.watched { // only applications have a history
-			keep = depth
-		}
-		out = append(out, pod(before[p.UID], p, a.containers, keep))
+	out := make([]types.PodMetrics, 0, len(pods))
+	for _, p := range pods {
+		out = append(out, pod(before[p.UID], p, more))
 	}
 	slices.SortFunc(out, func(x, y types.PodMetrics) int {
 		return cmp.Or(rank(x)-rank(y), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name), cmp.Compare(x.UID, y.UID))
@@ -44,7 +41,7 @@ func rank(p types.PodMetrics) int {
 	return 1
 }
 
-func pod(old types.PodMetrics, p types.PodStats, more map[types.ContainerID]types.ContainerSample, keep int) types.PodMetrics {
+func pod(old types.PodMetrics, p types.PodStats, more map[types.ContainerID]types.ContainerSample) types.PodMetrics {
 	out := types.PodMetrics{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Ephemeral: p.Ephemeral, Volumes: p.Volumes}
 	s := p.Sample
 	id := types.ContainerID{Namespace: p.Namespace, Pod: p.Name}
@@ -59,7 +56,7 @@ func pod(old types.PodMetrics, p types.PodStats, more map[types.ContainerID]type
 			s.CPU = or(s.CPU, rate(b.At, s.At, b.CPUSeconds, s.CPUSeconds, b.CPU))
 		}
 	}
-	out.Samples = push(past, s, keep, func(s types.PodSample) time.Time { return s.At })
+	out.Samples = push(past, s, func(s types.PodSample) time.Time { return s.At })
 	for _, c := range p.Containers {
 		id.Container = c.Name
 		c.Sample.NetworkReceived, c.Sample.NetworkSent = s.NetworkReceived, s.NetworkSent
@@ -68,16 +65,20 @@ func pod(old types.PodMetrics, p types.PodStats, more map[types.ContainerID]type
 		if i >= 0 {
 			past = old.Containers[i].Samples
 		}
-		out.Containers = append(out.Containers, container(past, c, more[id], keep))
+		out.Containers = append(out.Containers, container(past, c, more[id]))
 	}
 	return out
 }
 
-func container(past []types.ContainerSample, c types.ContainerStats, more types.ContainerSample, keep int) types.ContainerMetrics {
+func container(past []types.ContainerSample, c types.ContainerStats, more types.ContainerSample) types.ContainerMetrics {
 	s := c.Sample
 	s.CPUSeconds, s.MemoryWorking = or(s.CPUSeconds, more.CPUSeconds), or(s.MemoryWorking, more.MemoryWorking)
 	s.Swap, s.FSUsed = or(s.Swap, more.Swap), or(s.FSUsed, more.FSUsed)
-	s.ReadBytes, s.WrittenBytes, s.Reads, s.Writes = more.ReadBytes, more.WrittenBytes, more.Reads, more.Writes
+	s.ReadBytes, s.WrittenBytes, s.IOBytes = more.ReadBytes, more.WrittenBytes, sum(more.ReadBytes, more.WrittenBytes)
+	s.Reads, s.Writes, s.IOs = more.Reads, more.Writes, sum(more.Reads, more.Writes)
+	if len(more.FileSystems) > 0 {
+		s.FileSystems = more.FileSystems
+	}
 	if last := len(past) - 1; last >= 0 {
 		b := past[last]
 		if restarted(b.At, s.At, [][2]*uint64{{b.CPUSeconds, s.CPUSeconds}, {b.ReadBytes, s.ReadBytes}, {b.WrittenBytes, s.WrittenBytes}}) {
@@ -88,7 +89,7 @@ func container(past []types.ContainerSample, c types.ContainerStats, more types.
 	}
 	return types.ContainerMetrics{
 		Name: c.Name, Started: c.Started,
-		Samples: push(past, s, keep, func(s types.ContainerSample) time.Time { return s.At }),
+		Samples: push(past, s, func(s types.ContainerSample) time.Time { return s.At }),
 	}
 }
 
@@ -98,14 +99,47 @@ func restarted(then, now time.Time, counters [][2]*uint64) bool {
 	return now.Before(then) || slices.ContainsFunc(counters, func(c [2]*uint64) bool { return c[0] != nil && c[1] != nil && *c[1] < *c[0] })
 }
 
-// push adds a sample to a new history of at most keep; one of the same time as
-// the last replaces that.
-func push[T any](past []T, s T, keep int, at func(T) time.Time) []T {
+// push adds a sample to a new history; one of the same time as the last replaces that.
+func push[T any](past []T, s T, at func(T) time.Time) []T {
 	if last := len(past) - 1; last >= 0 && at(past[last]).Equal(at(s)) {
 		past = past[:last]
 	}
-	past = past[max(len(past)-(keep-1), 0):]
-	return append(slices.Clone(past), s)
+	return append(slices.Clone(newest(past, depth-1)), s)
+}
+
+func newest[T any](samples []T, most int) []T { return samples[max(len(samples)-most, 0):] }
+
+// brief is what of m goes into the topic, which is a file: the newest sample of each, and
+// while someone watches all of the node and of applications.
+func brief(m types.KubeNodeMetrics, watched bool) types.KubeNodeMetrics {
+	most := 1
+	if watched {
+		most = depth
+	}
+	m.Samples = newest(m.Samples, most)
+	pods := slices.Clone(m.Pods)
+	for i, p := range pods {
+		if most > 1 && p.Namespace == types.NamespaceApps {
+			continue
+		}
+		pods[i].Samples, pods[i].Containers = newest(p.Samples, 1), slices.Clone(p.Containers)
+		for j, c := range pods[i].Containers {
+			pods[i].Containers[j].Samples = newest(c.Samples, 1)
+		}
+	}
+	omitted := 0
+	m.Pods, omitted = fit(pods)
+	m.Omitted += omitted
+	return m
+}
+
+// sum is what both say together; nil where one of them says nothing.
+func sum(a, b *uint64) *uint64 {
+	if a == nil || b == nil || *a > math.MaxUint64-*b {
+		return nil
+	}
+	n := *a + *b
+	return &n
 }
 
 // rate is nanocores from two readings of a counter of nanoseconds; of one moment
@@ -140,14 +174,20 @@ func fit(pods []types.PodMetrics) (kept []types.PodMetrics, omitted int) {
 // bound is more than the JSON of the pods has: to encode them twice, every five
 // seconds, only to know that they fit would cost more than to add up.
 func bound(pods []types.PodMetrics) (size int) {
-	const entry, sample, escaped = 400, 640, 6 // bytes; a character takes at most six
+	const entry, sample, escaped = 400, 720, 6 // bytes; a character takes at most six
 	for _, p := range pods {
 		size += entry + escaped*(len(p.Namespace)+len(p.Name)+len(p.UID)) + sample*len(p.Samples)
 		for _, v := range p.Volumes {
 			size += entry + escaped*(len(v.Name)+len(v.Claim))
 		}
 		for _, c := range p.Containers {
-			size += entry + escaped*len(c.Name) + sample*len(c.Samples)
+			size += entry + escaped*len(c.Name)
+			for _, s := range c.Samples {
+				size += sample
+				for _, f := range s.FileSystems {
+					size += entry + escaped*len(f.Device)
+				}
+			}
 		}
 	}
 	return size

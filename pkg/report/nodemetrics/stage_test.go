@@ -27,6 +27,7 @@ type stage struct {
 	nodes   pubsub.Table[types.Node]
 	looks   pubsub.Table[types.MetricsLook]
 	metrics pubsub.Table[types.KubeNodeMetrics]
+	kept    pubsub.Table[types.KubeNodeMetrics]
 	cluster *kubetest.Cluster
 	logs    *logtest.Hook
 	began   time.Time
@@ -49,7 +50,7 @@ func (s *stage) start() {
 	s.logs = hook
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Info: &s.info, Nodes: &s.nodes, Looks: &s.looks, Kube: s.cluster,
-		Uptime: func() time.Duration { return time.Hour + time.Since(s.began) }, Metrics: &s.metrics,
+		Uptime: func() time.Duration { return time.Hour + time.Since(s.began) }, Metrics: &s.metrics, Kept: &s.kept,
 	}
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})
@@ -80,14 +81,16 @@ func (s *stage) measure(cpu uint64, change ...func(*types.KubeletStats)) {
 		stats.Pods = append(stats.Pods, types.PodStats{
 			Namespace: namespace, Name: "web", UID: "uid-" + namespace,
 			Sample:     types.PodSample{At: now, CPU: u(cpu), CPUSeconds: u(cpu * 1000), NetworkReceived: u(cpu)},
-			Containers: []types.ContainerStats{{Name: "c", Started: s.began.UTC(), Sample: types.ContainerSample{At: now, CPUSeconds: u(cpu * 1_000_000_000)}}},
+			Containers: []types.ContainerStats{{Name: "c", Started: s.began.UTC(), Sample: types.ContainerSample{At: now, CPUSeconds: u(cpu * 1_000_000_000), MemoryUsage: u(cpu)}}},
 		})
 	}
 	for _, c := range change {
 		c(&stats)
 	}
 	s.cluster.Measure("n1", stats, map[types.ContainerID]types.ContainerSample{
-		{Namespace: types.NamespaceApps, Pod: "web", Container: "c"}: {At: now, ReadBytes: u(cpu)},
+		{Namespace: types.NamespaceApps, Pod: "web", Container: "c"}: {
+			At: now, ReadBytes: u(cpu), WrittenBytes: u(cpu), Reads: u(1), Writes: u(2), FileSystems: []types.DeviceUsage{{Device: "/dev/sda", Used: cpu}},
+		},
 	})
 }
 
@@ -106,6 +109,15 @@ func (s *stage) says() types.KubeNodeMetrics {
 	m, ok := s.metrics.Get(types.Global)
 	if !ok {
 		s.Fatal("nothing is published")
+	}
+	return m
+}
+
+func (s *stage) keeps() types.KubeNodeMetrics {
+	s.Helper()
+	m, ok := s.kept.Get(types.Global)
+	if !ok {
+		s.Fatal("nothing is kept")
 	}
 	return m
 }
