@@ -63,18 +63,22 @@ type AppInstanceOpsCmd struct {
 // AppInstanceConfig is zedagent's word on one application, keyed by its UUID.
 // Fields zedkube does not read are left out.
 type AppInstanceConfig struct {
-	UUIDandVersion     UUIDandVersion
-	DisplayName        string
-	FixedResources     VMConfig
-	Activate           bool
-	DisableLogs        bool
-	RemoteConsole      bool
-	IoAdapterList      []IoAdapter
-	PurgeCmd           AppInstanceOpsCmd
-	LocalPurgeCmd      AppInstanceOpsCmd
-	IsDesignatedNodeID bool
-	AffinityType       AffinityType
+	UUIDandVersion      UUIDandVersion
+	DisplayName         string
+	FixedResources      VMConfig
+	VolumeRefConfigList []VolumeRefConfig
+	Activate            bool
+	DisableLogs         bool
+	RemoteConsole       bool
+	IoAdapterList       []IoAdapter
+	PurgeCmd            AppInstanceOpsCmd
+	LocalPurgeCmd       AppInstanceOpsCmd
+	IsDesignatedNodeID  bool
+	AffinityType        AffinityType
 }
+
+// VolumeRefConfig names a volume of an application.
+type VolumeRefConfig struct{ VolumeID uuid.UUID }
 
 // kubeNameBase is how much of a display name fits in a Kubernetes object
 // name: 32 less a dash and five characters of the UUID.

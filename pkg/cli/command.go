@@ -21,6 +21,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/cli/topcmd"
 	"github.com/zedkube/zedkube/pkg/cli/topicscmd"
+	"github.com/zedkube/zedkube/pkg/cli/volumescmd"
 	"github.com/zedkube/zedkube/pkg/cluster/k3supdate"
 	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
 	"github.com/zedkube/zedkube/pkg/workload/applogs"
@@ -33,7 +34,7 @@ func New(version string, agent func(context.Context, device.Options) error, more
 	o := device.Options{Version: version, Reports: statusserver.ReportsAuto, Consent: k3supdate.ConsentNone}
 	run := func(c *cobra.Command, _ []string) error { return agent(c.Context(), o) }
 	root := device.NewRoot(&o,
-		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, clustercmd.NewClusterCommand, appscmd.NewWorkloadsCommand, appscmd.NewLogsCommand,
+		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, clustercmd.NewClusterCommand, appscmd.NewWorkloadsCommand, volumescmd.NewVolumesCommand, appscmd.NewLogsCommand,
 		draincmd.NewDrainCommand, draincmd.NewUncordonCommand, membercmd.NewLeaveCommand, kubeconfigcmd.NewKubeconfigCommand,
 		topcmd.NewTopCommand, topicscmd.NewTopicsCommand, auditcmd.NewAuditCommand, eventscmd.NewEventsCommand,
 		joincmd.NewProbeCommand, supportcmd.NewUpdateStatusCommand, supportcmd.NewExportCommand, supportcmd.NewPageCommand, supportcmd.NewExplainCommand,

@@ -44,6 +44,9 @@ func (r *reader) apps() {
 			Name: c.DisplayName, UUID: u.String(), KubeName: c.KubeName(), VM: c.IsVMI(), Activate: c.Activate,
 			Designated: c.IsDesignatedNodeID, Affinity: c.AffinityType.String(), Ports: c.ports(),
 		}
+		for _, ref := range c.VolumeRefConfigList {
+			a.VolumeIDs = append(a.VolumeIDs, ref.VolumeID.String())
+		}
 		if s, ok := statuses[u]; ok {
 			a.State, a.StateAt, a.Here = s.v.AppKubeStatus.String(), s.source.At, s.v.ScheduledOnThisNode
 		}
@@ -165,26 +168,4 @@ func (r *reader) storage() {
 		return
 	}
 	r.o.Storage.Health, r.o.Storage.Since = r.info.Storage.Health.String(), UTC(r.info.Storage.TransitionTime)
-	for _, v := range r.info.Storage.Volumes {
-		r.o.Storage.Volumes = append(r.o.Storage.Volumes, volume(v, r.o.Node.Name))
-	}
-}
-
-func volume(v types.KubeVolumeInfo, own string) Volume {
-	out := Volume{
-		Name: v.Name, State: v.State.String(), Robustness: v.Robustness.String(), Substate: v.RobustnessSubstate.String(),
-		Bytes: v.ProvisionedBytes, Replicas: len(v.Replicas),
-	}
-	for _, rep := range v.Replicas {
-		switch rep.Status {
-		case types.StorageVolumeReplicaStatusOnline:
-			out.Online++
-			out.Here = out.Here || own != "" && rep.OwnerNode == own
-		case types.StorageVolumeReplicaStatusRebuilding:
-			if done := max(int(rep.RebuildProgressPercentage), 1); out.Rebuilding == 0 || done < out.Rebuilding {
-				out.Rebuilding = min(done, 100)
-			}
-		}
-	}
-	return out
 }

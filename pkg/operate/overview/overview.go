@@ -173,19 +173,6 @@ type StorageSetting struct {
 	types.StorageLevel
 }
 
-// Volume is a replicated volume.
-type Volume struct {
-	Name       string
-	State      string // StorageVolumeState
-	Robustness string // StorageVolumeRobustness
-	Substate   string // StorageHealthStatus
-	Bytes      uint64
-	Replicas   int
-	Online     int
-	Here       bool `json:",omitzero"` // an online replica is on this node
-	Rebuilding int  `json:",omitzero"` // percent of the rebuild furthest from its end; 0 for none
-}
-
 // Apps are the applications of this device.
 type Apps struct {
 	Source // AppInstanceConfig, the newest
@@ -198,6 +185,7 @@ type App struct {
 	UUID       string
 	KubeName   string
 	VM         bool
+	VolumeIDs  []string                `json:",omitempty"`
 	Activate   bool                    // the controller wants it to run
 	State      string                  `json:",omitzero"` // AppKubeStatus; "" for not published
 	StateAt    time.Time               `json:",omitzero"`

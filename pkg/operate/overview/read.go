@@ -43,6 +43,7 @@ func Read(root string, now time.Time) Overview {
 	r.bundledNodes()
 	r.storage()
 	r.apps()
+	r.volumes()
 	r.conditions()
 	r.object()
 	r.override()

@@ -22,7 +22,7 @@ func volumes(f facts) []types.KubeVolumeInfo {
 		if !ok && c.Provisioner != provisioner {
 			continue
 		}
-		info := volume(c.Name, v)
+		info := types.KubeVolumeInfoOf(c.Name, v)
 		info.PvcStatus = claimStatuses[c.Phase]
 		if info.CreatedAt.IsZero() {
 			info.CreatedAt = c.Created.UTC()
@@ -38,7 +38,7 @@ func volumes(f facts) []types.KubeVolumeInfo {
 		if _, taken := f.claims[claim]; namespace != types.NamespaceApps || taken {
 			continue
 		}
-		info := volume(claim, v)
+		info := types.KubeVolumeInfoOf(claim, v)
 		info.PvcStatus = releasedStatuses[v.ClaimState]
 		out = append(out, info)
 	}
@@ -46,92 +46,6 @@ func volumes(f facts) []types.KubeVolumeInfo {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), a.CreatedAt.Compare(b.CreatedAt))
 	})
 	return out
-}
-
-func volume(claim string, v types.Volume) types.KubeVolumeInfo {
-	info := types.KubeVolumeInfo{
-		Name:             claim,
-		State:            volumeStates[v.State],
-		Robustness:       robustnesses[v.Robustness],
-		CreatedAt:        v.Created.UTC(),
-		ProvisionedBytes: uint64(max(v.Size, 0)),
-		AllocatedBytes:   uint64(max(v.Used, 0)) + uint64(max(v.Snapshots, 0)),
-		VolumeID:         strings.TrimSuffix(claim, "-pvc-0"),
-	}
-	running, whole := 0, 0
-	for _, r := range v.Replicas {
-		if !r.Started {
-			continue
-		}
-		status, percent := replica(v, r)
-		info.Replicas = append(info.Replicas, types.KubeVolumeReplicaInfo{
-			Name: r.Name, OwnerNode: r.Node, RebuildProgressPercentage: percent, Status: status,
-		})
-		if r.State == "running" {
-			running++
-			if v.Running && r.Mode == "RW" {
-				whole++
-			}
-		}
-	}
-	info.RobustnessSubstate = substate(info.Robustness, running, whole)
-	return info
-}
-
-func replica(v types.Volume, r types.Replica) (status types.StorageVolumeReplicaStatus, percent uint8) {
-	switch {
-	case r.State == "running" && (!v.Running || r.Mode == ""):
-		return types.StorageVolumeReplicaStatusUnknown, 0 // no engine tells of it
-	case r.State == "running" && r.Mode == "RW":
-		return types.StorageVolumeReplicaStatusOnline, 100
-	case r.State == "running" && r.Mode == "WO":
-		return types.StorageVolumeReplicaStatusRebuilding, uint8(min(max(r.Percent, 0), 100))
-	case r.State == "running" && r.Mode == "ERR", r.State == "error", !r.FailedAt.IsZero():
-		return types.StorageVolumeReplicaStatusFailed, 0
-	case r.State == "starting":
-		return types.StorageVolumeReplicaStatusStarting, 0
-	case r.State == "stopping":
-		return types.StorageVolumeReplicaStatusStopping, 0
-	case r.State == "stopped":
-		return types.StorageVolumeReplicaStatusOffline, 0
-	}
-	return types.StorageVolumeReplicaStatusUnknown, 0
-}
-
-// substate counts running replicas, and those of them that are whole.
-func substate(r types.StorageVolumeRobustness, running, whole int) types.StorageHealthStatus {
-	switch {
-	case r == types.StorageVolumeRobustnessFaulted:
-		return types.StorageHealthStatusFailed
-	case r == types.StorageVolumeRobustnessHealthy && running == whole:
-		return types.StorageHealthStatusHealthy
-	case running == 1:
-		return types.StorageHealthStatusDegraded1ReplicaAvailableNotReplicating
-	}
-	switch [2]int{running, whole} {
-	case [2]int{2, 1}, [2]int{3, 1}:
-		return types.StorageHealthStatusDegraded1ReplicaAvailableReplicating
-	case [2]int{2, 2}:
-		return types.StorageHealthStatusDegraded2ReplicaAvailableNotReplicating
-	case [2]int{3, 2}:
-		return types.StorageHealthStatusDegraded2ReplicaAvailableReplicating
-	}
-	return types.StorageHealthStatusUnknown
-}
-
-var volumeStates = map[string]types.StorageVolumeState{
-	"creating":  types.StorageVolumeStateCreating,
-	"attached":  types.StorageVolumeStateAttached,
-	"detached":  types.StorageVolumeStateDetached,
-	"attaching": types.StorageVolumeStateAttaching,
-	"detaching": types.StorageVolumeStateDetaching,
-	"deleting":  types.StorageVolumeStateDeleting,
-}
-
-var robustnesses = map[string]types.StorageVolumeRobustness{
-	"healthy":  types.StorageVolumeRobustnessHealthy,
-	"degraded": types.StorageVolumeRobustnessDegraded,
-	"faulted":  types.StorageVolumeRobustnessFaulted,
 }
 
 var claimStatuses = map[types.ClaimPhase]types.StorageVolumePvcStatus{
