@@ -38,6 +38,23 @@ func (c *Client) AppPodsNow(ctx context.Context) ([]types.Pod, error) {
 	})
 }
 
+// PodNow returns a pod as it is now, with its containers. Its error wraps types.ErrNoLog where
+// there is no such pod.
+func (c *Client) PodNow(ctx context.Context, namespace, name string) (types.Pod, error) {
+	return access.Read(ctx, c.Session, "read pod "+namespace+"/"+name, func(ctx context.Context, conn *access.Connection) (types.Pod, error) {
+		p, err := conn.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case access.NotFound(err):
+			return types.Pod{}, fmt.Errorf("%w: there is no such pod", types.ErrNoLog)
+		case err != nil:
+			return types.Pod{}, err
+		case p.Name != name || p.Namespace != namespace:
+			return types.Pod{}, access.ErrOther
+		}
+		return AppPodOf(p), nil
+	})
+}
+
 // ForceDeletePod deletes this very pod, not a namesake, with grace 0: its object
 // goes without waiting for the kubelet, which may still run it. It returns nil
 // when the pod is gone.

@@ -24,12 +24,14 @@ import (
 
 const logsExitCodes = `Exit codes:
   0   the log was printed
-  1   wrong usage, interrupted, no such application, or it has no log
+  1   wrong usage, interrupted, no such application or pod, or it has no log
   2   the API server cannot be queried
   99  unknown command`
 
 type logsOptions struct {
+	pod       string // namespace/name; "" for an application
 	container string
+	tail      int64 // lines, negative for all
 	follow    bool
 	previous  bool
 	since     time.Time // zero for all there is
@@ -43,12 +45,14 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 	var raw bool
 	var out terminal.Outputs
 	c := &cobra.Command{
-		Use:   "logs APP [-f] [--container NAME] [--previous] [--since 10m] [--raw]",
-		Short: "Print the log of an application",
+		Use:   "logs APP|k3s|upgrade-component|--pod NAMESPACE/NAME [-f] [-c NAME] [--tail N] [--previous] [--since 10m]",
+		Short: "Print the log of an application, of a pod, of k3s or of EVE's upgrade-component",
 		Long: "Print the log of an application: of its containers, or the console of its virtual machine, whichever node it runs on.\n" +
-			"APP is its UUID or a prefix of it, its name, or its name in Kubernetes. The lines come from the kubelet,\n" +
-			"through the API server: lines that were rotated away are only in EVE's log. With -o json each line is an object.\n\n" + logsExitCodes,
-		Args: terminal.Words(1),
+			"APP is its UUID or a prefix of it, its name, or its name in Kubernetes; --pod is for any other pod. The lines come from the\n" +
+			"kubelet, through the API server: lines that were rotated away are only in EVE's log. With -o json each line is an object.\n" +
+			"k3s and upgrade-component are what k3s and EVE's updates of its components write on this device, to /persist/kubelog; they\n" +
+			"need no API server. An application of that name is found by its UUID.\n\n" + logsExitCodes,
+		Args: terminal.Words(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if since != "" {
 				var err error
@@ -56,24 +60,62 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 					return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("--since: %w", err))
 				}
 			}
-			p := o.Paths()
-			app, err := findApp(p, args[0])
+			t := terminal.Of(c.OutOrStdout())
+			l.escape = !raw && t.Fd >= 0
+			if (len(args) == 0) == (l.pod == "") {
+				return terminal.ExitWith(terminal.ExitUsage, errors.New("usage: zedkube logs APP, or zedkube logs k3s, zedkube logs upgrade-component, zedkube logs --pod NAMESPACE/NAME"))
+			}
+			if len(args) > 0 && fileOf(args[0]) != "" {
+				return l.printFile(c.Context(), o.Paths(), args[0], &out, t)
+			}
+			find, err := l.finder(o.Paths(), args)
 			if err != nil {
 				return err
 			}
-			l.escape = !raw && terminal.Of(c.OutOrStdout()).Fd >= 0
-			return printLogs(c.Context(), p, app, l, &out, c.OutOrStdout())
+			return printLogs(c.Context(), o.Paths(), find, l, &out, c.OutOrStdout())
 		},
-		ValidArgsFunction: terminal.CompleteArgs(appWords(o, false)),
+		ValidArgsFunction: terminal.CompleteArgs(logWords(o)),
 	}
 	out.Flag(c)
 	flags := c.Flags()
 	flags.BoolVarP(&l.follow, "follow", "f", false, "keep printing until the containers terminate")
-	flags.StringVar(&l.container, "container", "", "only this container")
+	flags.StringVar(&l.pod, "pod", "", "the log of this pod, NAMESPACE/NAME, instead of an application's")
+	flags.StringVarP(&l.container, "container", "c", "", "only this container")
+	flags.Int64Var(&l.tail, "tail", -1, "only the last `N` lines of each container; of k3s and upgrade-component 1000 if it is not given")
 	flags.BoolVar(&l.previous, "previous", false, "the log of the previous instance, before the last restart")
 	flags.BoolVar(&raw, "raw", false, "do not escape control characters for a terminal")
 	flags.StringVar(&since, "since", "", "only lines newer than a duration or a time: 2h, 7d, 2026-01-31, 15:04 (UTC)")
 	return c
+}
+
+// logWords gives what has a log to the shell.
+func logWords(o *device.Options) func(context.Context) []string {
+	return func(ctx context.Context) []string { return append(appWords(o, false)(ctx), logK3s, logUpgrade) }
+}
+
+// finder finds the containers whose log is asked for.
+func (l logsOptions) finder(p device.Paths, args []string) (func(context.Context, *kubeapi.Client) ([]source, error), error) {
+	if l.pod == "" {
+		app, err := findApp(p, args[0])
+		return func(ctx context.Context, kube *kubeapi.Client) ([]source, error) {
+			pods, err := kube.AppPodsNow(ctx)
+			if err != nil {
+				return nil, device.APIError(err)
+			}
+			return sourcesOf(app, pods, l)
+		}, err
+	}
+	namespace, name, ok := strings.Cut(l.pod, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return nil, terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("--pod %q: want NAMESPACE/NAME", terminal.Clean(l.pod)))
+	}
+	return func(ctx context.Context, kube *kubeapi.Client) ([]source, error) {
+		pod, err := kube.PodNow(ctx, namespace, name)
+		if err != nil {
+			return nil, device.APIError(err)
+		}
+		return chosen("pod "+terminal.Clean(l.pod), []types.Pod{pod}, func(types.Container) bool { return false }, l)
+	}, nil
 }
 
 // findApp finds the application that is called so among those of this device.
@@ -103,17 +145,13 @@ type source struct {
 	container string
 }
 
-func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig, o logsOptions, out *terminal.Outputs, w io.Writer) error {
+func printLogs(ctx context.Context, p device.Paths, find func(context.Context, *kubeapi.Client) ([]source, error), o logsOptions, out *terminal.Outputs, w io.Writer) error {
 	kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, types.NoOperations{})
 	if err != nil {
 		return terminal.ExitWith(terminal.ExitNotPublished, err)
 	}
 	defer done()
-	pods, err := kube.AppPodsNow(ctx)
-	if err != nil {
-		return device.APIError(err)
-	}
-	sources, err := sourcesOf(app, pods, o)
+	sources, err := find(ctx, kube)
 	if err != nil {
 		return err
 	}
@@ -149,17 +187,22 @@ func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig,
 }
 
 func sourcesOf(app types.AppInstanceConfig, pods []types.Pod, o logsOptions) ([]source, error) {
+	name := "application " + terminal.Clean(app.DisplayName)
+	pods = slices.DeleteFunc(pods, func(p types.Pod) bool { return !app.OwnsAny(p) })
+	if len(pods) == 0 {
+		return nil, fmt.Errorf("%s has no pod on any node: it is not running", name)
+	}
+	return chosen(name, pods, func(c types.Container) bool { return app.IsVMI() && c.Name != guestConsole && c.Name != o.container }, o)
+}
+
+// chosen are the containers of pods that are asked for and have a log; name is what they are of.
+func chosen(name string, pods []types.Pod, skip func(types.Container) bool, o logsOptions) ([]source, error) {
 	var sources []source
 	var names []string
-	runs := false
 	slices.SortFunc(pods, func(a, b types.Pod) int { return a.Created.Compare(b.Created) })
 	for _, pod := range pods {
-		if !app.OwnsAny(pod) {
-			continue
-		}
-		runs = true
 		for _, c := range pod.Containers {
-			if app.IsVMI() && c.Name != guestConsole && c.Name != o.container {
+			if skip(c) {
 				continue
 			}
 			names = append(names, c.Name)
@@ -173,25 +216,22 @@ func sourcesOf(app types.AppInstanceConfig, pods []types.Pod, o logsOptions) ([]
 		}
 	}
 	slices.Sort(names)
-	name := terminal.Clean(app.DisplayName)
 	switch {
-	case !runs:
-		return nil, fmt.Errorf("application %s has no pod on any node: it is not running", name)
 	case len(sources) > 0:
 		return sources, nil
 	case o.container != "" && !slices.Contains(names, o.container):
-		return nil, fmt.Errorf("application %s has no container %q; it has %s", name, terminal.Clean(o.container), strings.Join(slices.Compact(names), ", "))
+		return nil, fmt.Errorf("%s has no container %q; it has %s", name, terminal.Clean(o.container), strings.Join(slices.Compact(names), ", "))
 	case o.previous:
-		return nil, fmt.Errorf("application %s has not restarted: there is no log of an earlier run", name)
+		return nil, fmt.Errorf("%s has not restarted: there is no log of an earlier run", name)
 	}
-	return nil, fmt.Errorf("application %s has not started yet: there is no log", name)
+	return nil, fmt.Errorf("%s has not started yet: there is no log", name)
 }
 
 // guestConsole is the container that writes the console of a virtual machine.
 const guestConsole = "guest-console-log"
 
 func (s source) read(ctx context.Context, kube *kubeapi.Client, o logsOptions, lines chan<- loggedLine) error {
-	options := types.LogOptions{Container: s.container, Previous: o.previous, Follow: o.follow, Since: o.since}
+	options := types.LogOptions{Container: s.container, Previous: o.previous, Follow: o.follow, Since: o.since, Tail: max(o.tail, 0)}
 	body, err := kube.Logs(ctx, s.pod, options)
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func TestNoSecretLeavesTheDevice(t *testing.T) {
 			t.Errorf("%s is packed", e.Path)
 		}
 	}
-	if len(m.Files) < 18 {
+	if len(m.Files) < 21 {
 		t.Errorf("only %d files: %+v", len(m.Files), m)
 	}
 }

@@ -65,6 +65,9 @@ func places() []place {
 		{dir: "persist/kube-status", match: "zedkube-applogs.jsonl", tail: logTail},
 		{dir: "run", match: "zedkube.applogs", tail: logTail},
 		{dir: "persist/kubelog", match: "k3s-install.log", tail: logTail},
+		{dir: "persist/kubelog", match: "upgrade-component.log", tail: logTail},
+		{dir: "persist/kubelog", match: "k3s.log", tail: logTail},
+		{dir: "persist/kubelog", match: "k3s.log.1", tail: logTail / 4}, // k3s.log may have been rotated a moment ago
 		{dir: "persist/newlog/collect", match: "dev.log*", tail: deviceTail, most: maxLogs},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +100,7 @@ var secrets = map[string]string{
 	"kubeconfig token": "kube-Tok-77", "registry password": "reg-Pw-55", "private key": "MHcCAQEEIBsecretsecretsecret", "override": "dG9rZW46IG92ZXItdG9rLTg4Cg==",
 	"inside the override": "over-tok-88", "datastore": "ds-Key-33", "number": "8675309123",
 	"second document": "second-doc-tok-19", "registration": "reg-cluster-tok-64", "curl password": "curl-Pw-21", "import": "imp0rt-t0ken-of-mine",
+	"k3s token": "k3s-server-tok-55", "bearer": "bearer-tok-of-a-trace-77",
 }
 
 // planted is a device with secrets wherever they could be.
@@ -129,9 +131,13 @@ func planted(t *testing.T) string {
 		"persist/zedkube/audit/1.jsonl":                                            `{"ID":"1","Op":"cordon","Why":"password=` + s["registry password"] + `"}` + "\n",
 		"persist/kubelog/k3s-install.log": log + "and " + s["inside the override"] + ", " + s["second document"] + ", " + s["registration"] + "\n" +
 			"curl -u robot:" + s["curl password"] + " https://rancher/v3/import/" + s["import"] + "_c-m-1.yaml\n",
-		"persist/newlog/collect/dev.log.1":    log,
-		"persist/newlog/collect/app.9f27.log": "what an application says",
-		"run/zedkube.pid":                     "4711\n", "run/zedkube.touch": "", "run/eve-hv-type": "k\n",
+		"persist/kubelog/k3s.log": log + `time="2026-11-20T14:03:12Z" level=info msg="To join server node to cluster: k3s server -s https://10.90.7.21:6443 -t K10` + strings.Repeat("0a", 32) + "::server:" + s["k3s token"] + `"` + "\n" +
+			"I1120 14:03:12.000000    4711 round_trippers.go:469]     Authorization: Bearer " + s["bearer"] + "\n",
+		"persist/kubelog/k3s.log.1":             log,
+		"persist/kubelog/upgrade-component.log": log + "2026/11/20 14:03:12 KubectlApply: https://robot:" + s["curl password"] + "@mirror/longhorn.yaml\n",
+		"persist/newlog/collect/dev.log.1":      log,
+		"persist/newlog/collect/app.9f27.log":   "what an application says",
+		"run/zedkube.pid":                       "4711\n", "run/zedkube.touch": "", "run/eve-hv-type": "k\n",
 		"run/edgeview/VncParams/vmiVNC.run": `{"VMIName":"x","VNCPort":5907}`,
 	})
 }
