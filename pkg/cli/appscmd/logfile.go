@@ -76,7 +76,11 @@ func (l logsOptions) printFile(ctx context.Context, p device.Paths, name string,
 		}
 		return v
 	}
-	return out.Follow(ctx, t, terminal.Watch{Look: look, Every: terminal.WatchEvery, Events: true})
+	err = out.Follow(ctx, t, terminal.Watch{Look: look, Every: terminal.WatchEvery, Events: true})
+	if ctx.Err() != nil { // which is how it ends
+		return nil
+	}
+	return err
 }
 
 // fileLine is a line of such a log as a document.

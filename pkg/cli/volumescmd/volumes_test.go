@@ -120,8 +120,8 @@ func reports(t *testing.T, section types.ReportSection) map[string]string {
 	const app = `{"UUIDandVersion":{"UUID":"f3de8560-c29d-55cb-ab04-0fa6d2a3c419","Version":"1"},"DisplayName":"Panel","VolumeRefConfigList":[{"VolumeID":"5b1c7c4e-58f6-4d2a-8c0e-6a1f0f7f9b21"}]}`
 	return map[string]string{
 		"run/zedkube.pid": fmt.Sprint(os.Getpid()), "run/zedkube.touch": "",
-		"run/zedkube/KubeClusterInfo/global.json":  encode(info),
-		"run/zedkube/KubeReportHealth/global.json": encode(types.KubeReportHealth{Reports: true, Sections: []types.ReportSection{section}}),
+		"run/zedkube/KubeClusterInfo/global.json":                                  encode(info),
+		"run/zedkube/KubeReportHealth/global.json":                                 encode(types.KubeReportHealth{Reports: true, Sections: []types.ReportSection{section}}),
 		"run/zedagent/AppInstanceConfig/f3de8560-c29d-55cb-ab04-0fa6d2a3c419.json": app,
 	}
 }
