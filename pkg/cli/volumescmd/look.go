@@ -112,7 +112,7 @@ func (a *asked) ofAPI(ctx context.Context, v volumesView, o overview.Overview) v
 	return v
 }
 
-var errNoLonghorn = errors.New("Longhorn is not installed in this cluster: there are no replicated volumes")
+var errNoLonghorn = errors.New("there are no replicated volumes: Longhorn is not installed in this cluster")
 
 func (a *asked) list(ctx context.Context, o overview.Overview) ([]overview.Volume, error) {
 	if a.kube == nil {
