@@ -69,16 +69,21 @@ func completeNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 
 // listed is all names, by kind.
 func listed(book *manual.Manual) terminal.View {
-	names := map[string][]string{}
+	var all []entryName
 	for _, kind := range manual.Kinds() {
-		names[kind] = book.Names(kind)
+		for _, name := range book.Names(kind) {
+			all = append(all, entryName{name, kind})
+		}
 	}
-	return terminal.View{Data: names, Draw: func(s *terminal.Screen) {
+	return terminal.View{Data: all, Draw: func(s *terminal.Screen) {
 		for _, kind := range manual.Kinds() {
-			s.Field(kind, terminal.Plain, strings.Join(names[kind], ", "))
+			s.Field(kind, terminal.Plain, strings.Join(book.Names(kind), ", "))
 		}
 	}}
 }
+
+// entryName is what is listed of an entry.
+type entryName struct{ Name, Kind string }
 
 // entryText is an entry as data.
 type entryText struct {
