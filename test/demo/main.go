@@ -82,7 +82,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	if o.story == failoverStory {
-		o.patience *= 3 // a node is lost after 16 s, and nobody takes that for a proof
+		o.patience *= 3
 	}
 	err = s.tell(ctx, steps(s), o.patience)
 	v.End()
@@ -92,10 +92,11 @@ func run(ctx context.Context, o options) error {
 	s.summary(err)
 	if o.keep && ctx.Err() == nil {
 		unlink, err := s.link()
-		if err := errors.Join(err, s.holdBack(ctx)); err != nil {
+		watched, failed := s.holdBack(ctx)
+		if err := errors.Join(err, failed); err != nil {
 			v.Lines("prepare what is left up: " + err.Error())
 		}
-		s.showcase(program, o.story)
+		s.showcase(program, o.story, watched)
 		<-ctx.Done()
 		unlink()
 	}

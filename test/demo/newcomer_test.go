@@ -97,8 +97,8 @@ func newNewcomer(t *testing.T) *newcomer {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(dir, "bin")
-	if err := n.holdBack(t.Context()); err != nil {
-		t.Fatal(err)
+	if on, err := n.holdBack(t.Context()); err != nil || n.nodes[on].Name != "node-1" {
+		t.Fatalf("README.md drains node-1, and %s could be watched: %v", n.nodes[on].Name, err)
 	}
 	err = errors.Join(os.Mkdir(bin, 0o755), os.Symlink(program, filepath.Join(bin, "zedkube")), os.Symlink(filepath.Join(dir, "d"), filepath.Join(bin, "devices")))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,10 +72,12 @@ func pageOf(n *player.Member) string {
 }
 
 // showcase says what can be looked at as long as everything runs.
-func (s *stage) showcase(program, story string) {
+func (s *stage) showcase(program, story string, watched int) {
 	lines := []string{"", "Left running; press Ctrl-C to end it. The page of each node:"}
 	for _, n := range s.nodes {
-		lines = append(lines, "  "+n.Name+"  "+pageOf(n))
+		if n != s.lost {
+			lines = append(lines, "  "+n.Name+"  "+pageOf(n))
+		}
 	}
 	command := func(node int, text string) string {
 		return "  " + program + " --root " + devices + "/" + s.nodes[node].Name + " " + text
@@ -95,13 +98,17 @@ func (s *stage) showcase(program, story string) {
 	s.view.Lines(lines...)
 }
 
-// watched is the node whose drain there is to watch, by its number. The first application is
-// designated to it.
-const watched = 0
-
-// holdBack has a budget hold back the drain of that node.
-func (s *stage) holdBack(ctx context.Context) error {
-	return s.cluster.SetBudget(ctx, s.apps[watched].KubeName(), 1)
+// holdBack has a budget hold back the drain of a node, the first one that runs an application, and returns
+// its number.
+func (s *stage) holdBack(ctx context.Context) (node int, err error) {
+	for i, n := range s.nodes {
+		for _, app := range s.apps {
+			if n != s.lost && slices.Contains(s.claims(app), n.Name) {
+				return i, s.cluster.SetBudget(ctx, app.KubeName(), 1)
+			}
+		}
+	}
+	return 0, errors.New("no node runs an application")
 }
 
 // look is a command to try on a node, by its number from 0 on.

@@ -31,8 +31,9 @@ type stage struct {
 	fleet   *player.Fleet
 	nodes   []*player.Member
 	apps    []types.AppInstanceConfig
-	dir     string // of the devices
-	ports   []int  // of their pages
+	dir     string         // of the devices
+	ports   []int          // of their pages
+	lost    *player.Member // that has no power, if any
 
 	alive        context.Context // as long as the demo runs
 	stopWatching context.CancelFunc
@@ -48,7 +49,7 @@ func begin(ctx context.Context, v *screen.View, record *screen.Recorder, o optio
 	if s.ports, err = freePorts(3); err != nil {
 		return nil, err
 	}
-	if s.cluster, err = devcluster.Start(ctx, devcluster.Options{Log: os.Stderr, Nodes: 3, Answers: true, KubeVirt: o.story == failoverStory}); err != nil {
+	if s.cluster, err = devcluster.Start(ctx, devcluster.Options{Log: os.Stderr, Nodes: 3, Answers: true}); err != nil {
 		return nil, err
 	}
 	if err := s.longhorn(ctx); err != nil {

@@ -14,6 +14,9 @@ import (
 // drainStory is the story that is told unless another one is wanted.
 const drainStory = "drain"
 
+// failoverStory takes longer than the others: a node is lost when its kubelet has been silent for 16 s.
+const failoverStory = "failover"
+
 // tale is a story that can be asked for.
 type tale struct {
 	name, what string
@@ -30,9 +33,9 @@ func tales() []tale {
 			[]look{{0, "explain VolumeDegraded"}},
 		},
 		{
-			failoverStory, "a device loses its power, and its virtual machine starts on another one (builds KubeVirt, once)",
+			failoverStory, "the device that reports loses its power: another one reports, and its applications start elsewhere",
 			func(s *stage) []step { return append(s.beginning(), s.failover()...) },
-			[]look{{0, "apps vm"}, {0, "explain NodeNotReady"}},
+			[]look{{1, "status"}, {1, "explain NodeNotReady"}},
 		},
 		{
 			"certificate", "the certificate of zedkube on a node is about to expire",
