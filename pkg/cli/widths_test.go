@@ -30,12 +30,12 @@ var drawn = map[string]string{
 	"status": "status", "drain-status": "drain status", "apps": "apps", "apps-one": "apps " + sampleApp[:8],
 	"nodes": "nodes", "nodes-one": "nodes node-2", "cluster": "cluster", "k3s-certs": "k3s certs", "k3s-status": "k3s status", "k3s-plan": "k3s plan v1.35.1+k3s1",
 	"workloads-status": "workloads status", "audit": "audit", "doctor": "doctor --only agent,watchdog,configuration,address,node,lease,members,cordon,drain-lock,etcd,versions,files,conditions", "topics": "topics", "topics-one": "topics NodeDrainProgress",
-	"top": "top --once --ascii", "leave-plan": "leave plan",
+	"top": "top --once --ascii", "leave-plan": "leave plan", "volumes": "volumes",
 }
 
 // flat are those that print lines as they are, or draw what only an API server has: the tests
 // of their packages have their screens, and cmd/zedkube/testdata/golden what they print.
-var flat = strings.Fields(`apps-detach cluster-status-probe completion drain-cancel drain-keep-cordon drain-plan drain-request drain-unlock explain export join-plan join-wait k3s-certs-reset k3s-hold k3s-release
+var flat = strings.Fields(`apps-detach cluster-status-probe completion drain-cancel drain-keep-cordon drain-plan drain-request drain-unlock events explain export join-plan join-wait k3s-certs-reset k3s-hold k3s-release
 	k3s-retry k3s-rollback k3s-snapshot k3s-stage kubeconfig kubeconfig-agent kubeconfig-list kubeconfig-revoke leave logs nodes-forget nodes-remove page pubkubeclusterupdatestatus
 	run support-bundle uncordon version vmidetach workloads-disable workloads-enable`)
 
