@@ -62,7 +62,9 @@ func decide(f facts) action {
 			}
 		}
 	}
-	if a.info != f.published || f.published.LatestChange.IsZero() {
+	was := f.published
+	was.LeaderSince = a.info.LeaderSince // which is seen later, and changes nothing
+	if a.info != was || f.published.LatestChange.IsZero() {
 		a.info.LatestChange = f.now
 	}
 	return a

@@ -223,14 +223,15 @@ func TestTheLeaderIsShownSinceItTookTheLease(t *testing.T) {
 	story(t, func(s *stage, stop func()) {
 		took := time.Now().Add(-3 * time.Hour).UTC()
 		s.config(types.ConfigGetSuccess)
-		if got, _ := s.out.Get(types.Global); got.LeaderIdentity != "n1" || !got.LeaderSince.IsZero() {
-			t.Errorf("before the Lease is seen: %+v", got)
+		before, _ := s.out.Get(types.Global)
+		if before.LeaderIdentity != "n1" || !before.LeaderSince.IsZero() {
+			t.Errorf("before the Lease is seen: %+v", before)
 		}
 		_ = s.leases.Publish("stats", types.Lease{Name: "stats", Holder: "n1", Acquired: took})
 		time.Sleep(seenWithin + time.Millisecond)
 		synctest.Wait()
-		if got, _ := s.out.Get(types.Global); !got.LeaderSince.Equal(took) {
-			t.Errorf("since %s, want %s", got.LeaderSince, took)
+		if got, _ := s.out.Get(types.Global); !got.LeaderSince.Equal(took) || !got.LatestChange.Equal(before.LatestChange) {
+			t.Errorf("since %s, want %s; latest change %s, was %s", got.LeaderSince, took, got.LatestChange, before.LatestChange)
 		}
 		_ = s.leases.Unpublish("stats") // the table begins again
 		time.Sleep(time.Minute)
