@@ -25,7 +25,7 @@ var measured = []struct {
 	{regexp.MustCompile(`  \d+m\b`), "  CPU"},
 	{regexp.MustCompile(`  \d+(\.\d+)?([KMGT]i|B)\b`), "  SIZE"},
 	{regexp.MustCompile(`  \d+s!?`), "  SPAN"},
-	{regexp.MustCompile(`(?m)^(\S+/app +CPU +SIZE)( +\S+){3}`), "$1  SWAP  READ  WRITE"},
+	{regexp.MustCompile(`(?m)^(\S+/app +CPU +SIZE +SIZE)( +\S+){4}`), "$1  SWAP  READ  WRITE  OPS"},
 	{regexp.MustCompile(`(?m)^(node-\d +CPU +\S+ +SIZE +\S+)( +\S+){3}`), "$1  RX  TX  DISK"}, // a rate needs two looks, and other nodes do not tell them
 }
 
