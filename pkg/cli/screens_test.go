@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/appscmd"
 	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/bundle"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 )
 
@@ -43,4 +45,18 @@ func TestTheDocumentOnScreensHasEveryValue(t *testing.T) {
 	}
 	columns("apps", appscmd.AppsTable(overview.Overview{}, true))
 	columns("nodes", nodescmd.NodesTable(overview.Nodes{}, time.Now()))
+}
+
+func TestWhatADeadAgentPublishedIsNotDrawnAsPresent(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "device")
+	copiedDevice(t, root)
+	if err := os.Remove(filepath.Join(root, bundle.ManifestFile)); err != nil { // of a device, then
+		t.Fatal(err)
+	}
+	for _, words := range []string{"status", "drain status", "apps", "nodes", "cluster", "k3s certs", "k3s status", "workloads status", "top --once --ascii"} {
+		out, said, _ := runCommand(t, append([]string{"--root", root, "--kubeconfig", "/no/k3s.yaml"}, strings.Fields(words)...)...)
+		if !strings.Contains(strings.ToLower(out+said), "not running") {
+			t.Errorf("zedkube %s does not say that the agent is not running:\n%s%s", words, out, said)
+		}
+	}
 }

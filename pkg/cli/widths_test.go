@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,9 @@ func TestEveryScreenAt80And120Columns(t *testing.T) {
 				t.Chdir(dir)
 				said := onTerminal(t, uint16(width), append([]string{"--root", root, "--kubeconfig", "/no/k3s.yaml"}, strings.Fields(words)...))
 				said = strings.ReplaceAll(said, dir, "/ROOT")
+				if name == "topics" { // the sizes are those of samples, which grow
+					said = regexp.MustCompile(` [0-9.]+(B|Ki)`).ReplaceAllStringFunc(said, func(size string) string { return regexp.MustCompile("[0-9]").ReplaceAllString(size, "9") })
+				}
 				cmdtest.Same(t, filepath.Join(files, fmt.Sprintf("%s-%d.txt", name, width)), said)
 				drawing, _, _ := strings.Cut(said, "\nzedkube: ")
 				for line := range strings.Lines(drawing) {
