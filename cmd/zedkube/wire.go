@@ -181,13 +181,13 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	sections, former := &pubsub.Table[types.ReportSection]{}, device.FormerReports(p)
 
 	// What the local server answers.
+	live := overview.Live{Root: p.Root, Node: kube.Nodes, Info: info, API: kube.API}
 	numbers := &metrics.Metrics{
 		Version: p.Version, Lease: kubeapi.StatsLease, Pulses: pulses, Bus: bus, Requests: requests, Operations: record,
 		Info: info, Nodes: kube.Nodes, API: kube.API, Leases: kube.Leases,
 		Leader: leaderInfo, Progress: drainProgress, Health: reportHealth, Conditions: nodeConditions, Lifecycle: lifecycle,
-		Object: clusterObject,
+		Object: clusterObject, Overview: health.Judged(live.Overview),
 	}
-	live := overview.Live{Root: p.Root, Node: kube.Nodes, Info: info, API: kube.API}
 	trails := &page.Trails{Dir: p.Audit}
 	shown := &page.Page{
 		Log: as("page"), Overview: health.Judged(live.Overview),

@@ -50,6 +50,7 @@ var may = map[string]struct {
 	"pkg/operate/topicview": {[]string{"types", "pkg/base/redact", "pkg/base/safefile"}, "it reads directories of any agent"},
 	"pkg/operate/health":    {[]string{"types", "pkg/operate/overview", "pkg/base/phrase", "pkg/base/safefile", "pkg/base/boundedhttp", "pkg/base/clusterauth", "pkg/operate/topicview"}, "it judges what files, sockets and an interface on the cluster tell"},
 	"pkg/operate/bundle":    {[]string{"pkg/base/redact", "pkg/operate/topicview"}, "it packs what it is given and shows no secret"},
+	"pkg/operate/metrics":   {[]string{"types", "pubsub", "pkg/base/*", "pkg/operate/overview"}, "it counts what parts do and what an overview says"},
 	"pkg/operate/page":      {[]string{"types", "pubsub", "pkg/operate/overview", "pkg/operate/audit", "pkg/operate/localserver", "pkg/operate/manual", "pkg/base/printable", "pkg/base/boundedhttp"}, "it shows what files and tables say, through the local server"},
 	"pkg/cli":               {[]string{"pkg/base/*", "pkg/cluster/*", "pkg/workload/*", "pkg/cli/*"}, "it puts the commands together"},
 	"pkg/cli/*":             {append([]string{"pkg/cli/terminal", "pkg/cli/device", "pkg/cli/plan"}, beneathCommands...), "commands stand on terminal, device and plan, and do not know each other"},

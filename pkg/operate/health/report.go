@@ -265,12 +265,6 @@ func judgeConditions(o seen) types.Finding {
 
 const noNode = "The scheduler finds no node" // how a repair begins to say that the scheduler finds no node
 
-// down reports that an application should run, and runs nowhere. While the
-// cluster is not fully known, that is unknown.
-func down(a overview.App) bool {
-	return a.Activate && (a.State == types.AppKubeNotRunning.String() || a.State == types.AppKubeNotInCluster.String())
-}
-
 func repairing(a overview.App, in types.RepairPhase) bool {
 	return a.Repair != nil && a.Repair.Phase == in
 }
@@ -289,7 +283,7 @@ func unplaced(a overview.App) (time.Time, bool) {
 			return p.CreationTimestamp.Time(), true
 		}
 	}
-	if down(a) && strings.HasPrefix(reason(a), noNode) {
+	if a.Down() && strings.HasPrefix(reason(a), noNode) {
 		return a.Repair.Since, true
 	}
 	return time.Time{}, false
@@ -335,7 +329,7 @@ func findAppDown(o seen, tell func(types.Finding)) {
 	for _, a := range o.Apps.List {
 		_, explained := unplaced(a)
 		explained = explained || repairing(a, types.RepairRefused) || repairing(a, types.RepairGaveUp)
-		if down(a) && o.older(a.Since, startPatience) && !explained {
+		if a.Down() && o.older(a.Since, startPatience) && !explained {
 			tell(bad("zedkube apps "+a.UUID+" shows what is known about it.", "Application %s is not running%s", a.Name, because(reason(a))).Of(a.Name, a.Since))
 		}
 	}
@@ -343,7 +337,7 @@ func findAppDown(o seen, tell func(types.Finding)) {
 
 func findAppWaits(o seen, tell func(types.Finding)) {
 	for _, a := range o.Apps.List {
-		if repairing(a, types.RepairWaits) && !down(a) && o.older(a.Repair.Since, repairPatience) {
+		if repairing(a, types.RepairWaits) && !a.Down() && o.older(a.Repair.Since, repairPatience) {
 			tell(warn("Nothing yet: the message says what it waits for.", "Application %s waits%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
 		}
 	}

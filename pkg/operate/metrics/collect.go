@@ -33,19 +33,23 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	c.api(s, now)
 	c.lease(s, now)
 	c.cordon(s)
+	c.ready(s)
+	o := c.Overview(now)
+	problems(s, o.Problems)
+	cluster(s, o)
 	if p, ok := c.Progress.Get(types.Global); ok {
 		drain(s, p, now)
 	}
 	if h, ok := c.Health.Get(types.Global); ok {
 		report(s, h, now)
 	}
-	o, known := c.Object.Get(types.Global)
+	object, known := c.Object.Get(types.Global)
 	if k, ok := c.Conditions.Get(types.Global); ok {
-		conditions(s, k, o.Status.Components.CDI, now)
+		conditions(s, k, object.Status.Components.CDI, now)
 	}
 	if known {
-		oneHot(s, "zedkube_cluster_phase", "1 for the phase of the cluster as this node sees it.", o.Status.Phase, clusterPhases)
-		s.gauge("zedkube_component_update_failed", "1 if the last update of a component of Kubernetes failed: no later one is updated.", boolValue(o.Status.Of(types.ComponentsUpdated).Reason == types.ComponentUpdateFailed))
+		oneHot(s, "zedkube_cluster_phase", "1 for the phase of the cluster as this node sees it.", object.Status.Phase, clusterPhases)
+		s.gauge("zedkube_component_update_failed", "1 if the last update of a component of Kubernetes failed: no later one is updated.", boolValue(object.Status.Of(types.ComponentsUpdated).Reason == types.ComponentUpdateFailed))
 	}
 	if l, ok := c.Lifecycle.Get(types.Global); ok {
 		oneHot(s, "zedkube_k3s_lifecycle_phase", "1 for the phase of a change of k3s on this node.", l.Phase, lifecyclePhases)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -40,6 +41,8 @@ type Metrics struct {
 	Conditions pubsub.Reader[types.KubeNodeConditions]
 	Object     pubsub.Reader[types.ClusterObject]
 	Lifecycle  pubsub.Reader[types.KubeLifecycle]
+
+	Overview func(now time.Time) overview.Overview // what zedkube status shows, judged
 }
 
 const (

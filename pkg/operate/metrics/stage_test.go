@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -35,6 +36,7 @@ type stage struct {
 	conditions pubsub.Table[types.KubeNodeConditions]
 	object     pubsub.Table[types.ClusterObject]
 	lifecycle  pubsub.Table[types.KubeLifecycle]
+	overview   overview.Overview
 	*Metrics
 }
 
@@ -48,6 +50,7 @@ func newStage() *stage {
 		Bus: bus{}, Requests: NewRequests(), Operations: NewOperations(types.NoOperations{}),
 		Info: &s.info, Nodes: &s.nodes, API: &s.api, Leases: &s.leases, Leader: &s.leader,
 		Progress: &s.progress, Health: &s.health, Conditions: &s.conditions, Object: &s.object, Lifecycle: &s.lifecycle,
+		Overview: func(time.Time) overview.Overview { return s.overview },
 	}
 	return s
 }
@@ -60,7 +63,7 @@ func full(now time.Time) *stage {
 		{Topic: "zedagent/EdgeNodeInfo", Subscribed: true, Messages: 3, Refused: 2},
 	}
 	_ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "node-1", DeviceID: uuid.MustParse(ownID)})
-	_ = s.nodes.Publish("node-1", types.Node{Name: "node-1", UUID: ownID, Unschedulable: true})
+	_ = s.nodes.Publish("node-1", types.Node{Name: "node-1", UUID: ownID, Unschedulable: true, Ready: types.ConditionTrue, ReadySince: now.Add(-time.Hour)})
 	_ = s.nodes.Publish("node-2", types.Node{Name: "node-2", Unschedulable: true})
 	_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: now.Add(-time.Minute), Synced: true})
 	_ = s.leader.Publish(types.Global, types.KubeLeaderElectInfo{InLeaderElection: true, IsStatsLeader: true, LeaderIdentity: "node-1"})
@@ -88,6 +91,22 @@ func full(now time.Time) *stage {
 		Conditions: []types.ClusterCondition{{Type: types.ComponentsUpdated, Status: types.ConditionFalse, Reason: types.ComponentUpdateFailed}},
 	}})
 	_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleStuck, Restart: types.K3sRestartStatus{Failed: "k3s was not restarted: it goes on as before."}})
+	s.overview = overview.Overview{
+		Problems: []types.Finding{
+			{Rule: "AppDown", Severity: types.SeverityBad}, {Rule: "AppDown", Severity: types.SeverityBad},
+			{Rule: "VolumeDegraded", Severity: types.SeverityWarn}, {Rule: "Strange", Severity: "absurd"},
+		},
+		Report: overview.Report{Reports: true},
+		Apps: overview.Apps{List: []overview.App{
+			{Activate: true, State: "RunningState"}, {Activate: true, State: "NotRunningState"}, {Activate: true, State: "NotInCluster"},
+			{State: "NotInCluster"}, {Activate: true, State: "APIUnreachable"}, {Activate: true},
+		}},
+		Storage: overview.Storage{Volumes: []overview.Volume{
+			{Robustness: "Healthy", Online: 3, Replicas: 3}, {Robustness: "Degraded", Online: 2, Replicas: 3}, {Robustness: "Degraded", Online: 1, Replicas: 3},
+			{Robustness: "Faulted"}, {Robustness: "Unknown"},
+		}},
+		Nodes: overview.Nodes{List: []overview.ClusterNode{{Status: "Ready"}, {Status: "Ready"}, {Status: "NotReady"}, {Status: "NotReachable"}, {Status: "Unknown"}}},
+	}
 	s.Requests.Answered("list", 200, 30*time.Millisecond)
 	s.Requests.Answered("watch", 200, 2*time.Millisecond)
 	s.Requests.Answered("get", 0, 12*time.Second)

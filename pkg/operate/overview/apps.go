@@ -74,6 +74,12 @@ func (r *reader) apps() {
 	slices.SortStableFunc(r.o.Apps.List, func(a, b App) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.UUID, b.UUID)) })
 }
 
+// Down reports that an application should run, and runs nowhere. While the
+// cluster is not fully known, that is unknown.
+func (a App) Down() bool {
+	return a.Activate && (a.State == types.AppKubeNotRunning.String() || a.State == types.AppKubeNotInCluster.String())
+}
+
 // byApp are the values of a topic of ours by application.
 func byApp[T any](r *reader, topic string, of func(T) uuid.UUID) map[uuid.UUID]row[T] {
 	m := map[uuid.UUID]row[T]{}
