@@ -3,38 +3,24 @@ package alerts
 
 import (
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/zedkube/zedkube/test/promtool"
 )
+
+// manual is where the entries of the runbook are read.
+const manual = "https://github.com/zedkube/zedkube/blob/main/docs/alerts.md#"
 
 const rulesFile = "../../docs/alerts.yaml"
 
-// promtool runs Prometheus' own tool. It may be missing on a workbench, and in
-// CI only where Debian's mirror is out of reach.
-func promtool(t *testing.T, input string, args ...string) {
-	t.Helper()
-	tool, err := exec.LookPath("promtool")
-	if err != nil {
-		if os.Getenv("CI") == "true" && os.Getenv("NO_MIRROR") != "true" {
-			t.Fatal("promtool is not installed: it is in Debian's package prometheus")
-		}
-		t.Skip("promtool is not installed: it is in Debian's package prometheus")
-	}
-	command := exec.CommandContext(t.Context(), tool, args...)
-	command.Stdin = strings.NewReader(input)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-}
-
-func TestPrometheusTakesTheRules(t *testing.T) { promtool(t, "", "check", "rules", rulesFile) }
+func TestPrometheusTakesTheRules(t *testing.T) { promtool.Run(t, "", "check", "rules", rulesFile) }
 
 func TestAlertsFireWhenTheyShouldAndNotBefore(t *testing.T) {
-	promtool(t, "", "test", "rules", "alerts_test.yaml")
+	promtool.Run(t, "", "test", "rules", "alerts_test.yaml")
 }
 
 // TestTheMetricsAreNamedAsPrometheusWants lets promtool judge what the agent answers. The one
@@ -48,7 +34,7 @@ func TestTheMetricsAreNamedAsPrometheusWants(t *testing.T) {
 	if !deprecated.Match(raw) {
 		t.Error("the deprecated metric is gone: so may this exception be")
 	}
-	promtool(t, deprecated.ReplaceAllString(string(raw), ""), "check", "metrics")
+	promtool.Run(t, deprecated.ReplaceAllString(string(raw), ""), "check", "metrics")
 }
 
 // rules is the part of the files that is judged here.
@@ -108,7 +94,7 @@ func TestEveryAlertIsTriedAndHasItsRunbook(t *testing.T) {
 		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 			t.Errorf("%s says nothing", r.Alert)
 		}
-		anchor, ok := strings.CutPrefix(r.Annotations["runbook"], "docs/alerts.md#")
+		anchor, ok := strings.CutPrefix(r.Annotations["runbook_url"], manual)
 		if !ok || anchor != strings.ToLower(r.Alert) || !book[anchor] {
 			t.Errorf("%s: the runbook has no entry %q", r.Alert, anchor)
 		}

@@ -27,7 +27,7 @@ func release(t *testing.T, settings ...string) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"Makefile", ".goreleaser.yaml", "LICENSE", "README.md", "CHANGELOG.md", "docs/eve-image.md", "docs/operations.md", "docs/runbook.md", "docs/commands.md", "docs/alerts.md", "docs/files.md", "docs/alerts.yaml", "deploy", ".package", ".ci/sign", "test/provenance"} {
+	for _, name := range []string{"Makefile", ".goreleaser.yaml", "LICENSE", "README.md", "CHANGELOG.md", "docs/eve-image.md", "docs/operations.md", "docs/runbook.md", "docs/commands.md", "docs/alerts.md", "docs/files.md", "docs/alerts.yaml", "docs/dashboards", "deploy", ".package", ".ci/sign", "test/provenance"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
