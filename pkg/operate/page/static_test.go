@@ -46,7 +46,7 @@ func TestThePageIsSmallAndItsOwn(t *testing.T) {
 
 func TestFilesAreServedAsWhatTheyAre(t *testing.T) {
 	served := newStage(t).page.Routes()
-	for path, kind := range map[string]string{"/": "text/html", "/page.js": "text/javascript", "/draw.js": "text/javascript", "/page.css": "text/css", "/icon.svg": "image/svg+xml"} {
+	for path, kind := range map[string]string{"/": "text/html", "/page.js": "text/javascript", "/draw.js": "text/javascript", "/page.css": "text/css", "/icon.svg": "image/svg+xml", "/manual": "text/html"} {
 		get := func(tag string) *httptest.ResponseRecorder {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
 			r.Header.Set("If-None-Match", tag)
