@@ -80,6 +80,9 @@ func (s *stage) showcase(program, story string, watched int) {
 		}
 	}
 	command := func(node int, text string) string {
+		if s.nodes[node] == s.lost {
+			node = watched
+		}
 		return "  " + program + " --root " + devices + "/" + s.nodes[node].Name + " " + text
 	}
 	if wd, err := os.Getwd(); err == nil {
@@ -93,7 +96,7 @@ func (s *stage) showcase(program, story string, watched int) {
 	for _, text := range []string{"drain plan", "drain request --reason 'first look'", "drain status --watch", "drain cancel"} {
 		lines = append(lines, command(watched, text))
 	}
-	lines = append(lines, "With kubectl:", "  KUBECONFIG="+devices+"/"+s.nodes[0].Name+"/run/.kube/k3s/k3s.yaml kubectl get nodes",
+	lines = append(lines, "With kubectl:", "  KUBECONFIG="+devices+"/"+s.nodes[watched].Name+"/run/.kube/k3s/k3s.yaml kubectl get nodes",
 		"More to see: make run KEEP=1 STORY=NAME", strings.TrimRight(storyHelp(), "\n"))
 	s.view.Lines(lines...)
 }
