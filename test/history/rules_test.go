@@ -147,6 +147,7 @@ func back(node string) []Event {
 // TestViolationsAreFound has histories that break one rule each, and such that
 // come as close as they may.
 func TestViolationsAreFound(t *testing.T) {
+	planted := map[string]bool{}
 	const minutes = 3 * time.Minute
 	for _, row := range []struct {
 		name string
@@ -265,6 +266,7 @@ func TestViolationsAreFound(t *testing.T) {
 		{"a reboot at once", at(Event{Kind: Told, Node: "n1", By: "zedagent", Text: "reboot command carried out at once: drain is CORDONED"}), "waited for"},
 		{"a crash", at(Event{Kind: AgentBad, Node: "n1", Text: "exit status 2"}), "no crash"},
 	} {
+		planted[row.rule] = true
 		t.Run(row.name, func(t *testing.T) {
 			found, _ := Check(row.all, Usual())
 			var broken []string
@@ -277,6 +279,11 @@ func TestViolationsAreFound(t *testing.T) {
 				t.Errorf("broken are %v, not %s", broken, row.rule)
 			}
 		})
+	}
+	for _, r := range Rules() {
+		if !planted[r.Name] {
+			t.Errorf("no history breaks the rule %q", r.Name)
+		}
 	}
 }
 
