@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -72,4 +73,21 @@ func Points(t testing.TB, scene string) (points []string) {
 		}
 	}
 	return points
+}
+
+// DiesAt runs a test of this binary alone, in a process of its own that kills itself at a kill
+// point when it comes there for the first time. env is what it has besides.
+func DiesAt(t testing.TB, test, point string, env ...string) {
+	t.Helper()
+	orders := t.TempDir()
+	if err := os.WriteFile(filepath.Join(orders, "kill"), []byte("1 "+point+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(os.Args[0], "-test.run=^"+test+"$")
+	c.Env = append(append(os.Environ(), Failpoints+"="+orders), env...)
+	out, err := c.CombinedOutput()
+	exit, is := errors.AsType[*exec.ExitError](err)
+	if !is || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("it was not killed at %s: %v: %s", point, err, out)
+	}
 }

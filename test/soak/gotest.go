@@ -28,7 +28,7 @@ func (s Scene) goTest(ctx context.Context, r *Run) error {
 	}
 	if plays := s.Plays; plays > 0 {
 		if r.Short {
-			plays = max(plays/5, 100)
+			plays = max(plays/5, min(plays, 100))
 		}
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", seeds.Many, plays))
 	}

@@ -149,12 +149,12 @@ with violations of each kind. A kill point is a distinct place at which an agent
 				total(row.Faults), len(row.Faults), row.Operations, total(row.Checked), row.verdict(), row.took.Round(time.Second))
 		}
 	}
-	s.WriteString("\n## In fake time\n\n| scene | runs | histories | found | time |\n|---|---|---|---|---|\n")
+	s.WriteString("\n## In fake time\n\n| scene | runs | histories | kills (points) | found | time |\n|---|---|---|---|---|---|\n")
 	histories := 0
 	for _, row := range r.rows {
 		if row.Fake {
 			histories += row.Histories
-			fmt.Fprintf(&s, "| %s | %d | %d | %s | %s |\n", row.Name, row.runs, row.Histories, row.verdict(), row.took.Round(time.Second))
+			fmt.Fprintf(&s, "| %s | %d | %d | %d (%d) | %s | %s |\n", row.Name, row.runs, row.Histories, total(row.Kills), len(row.Kills), row.verdict(), row.took.Round(time.Second))
 		}
 	}
 	fmt.Fprintf(&s, "\nTogether %d histories.\n", histories)

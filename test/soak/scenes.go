@@ -56,6 +56,14 @@ func scenes() []Scene {
 			Does: "a process is killed while it publishes, a thousand times",
 		},
 		{
+			Name: "k3s-files", Package: "pkg/cluster/k3supdate", Test: "TestSoakTheFilesOfK3sAreWholeWhereverTheAgentDies", KillPoints: reachedBy("k3s-files"),
+			Does: "a process kills itself at what the agent does to the files of k3s: certificates that are moved aside and put back, copies, staged versions",
+		},
+		{
+			Name: "kept-files", Package: "pkg/base/keptfile", Test: "TestSoakAKeptFileIsWholeWhereverTheAgentDies", KillPoints: reachedBy("kept-files"),
+			Does: "a process kills itself while it keeps a file of a component that no other scene comes to: the file is the former one or the new one",
+		},
+		{
 			Name: "upgrade", Takes: 10 * time.Minute, Package: "test/upgrade", Test: "TestSoak.*", Needs: devcluster.CanHost,
 			Does: "three servers change their minor version, and their etcd, under load",
 		},
@@ -85,10 +93,18 @@ func simulations() (all []Scene) {
 		{"sim-passthrough", "pkg/workload/passthrough", "TestNodesThatShareAttachmentsNeverTakeOneFromAnother", 500, "nodes share attachments: none takes one from another"},
 		{"sim-leave", "pkg/cluster/membership", "TestNoOrderOfEventsLosesAReplicaWithoutConsent", 200, "a node leaves: no replica is lost without consent"},
 		{"sim-logs", "pkg/workload/applogs", "TestEveryLineComesOnceWhateverHappens", 200, "kills, cuts, rotations: each line is logged once"},
+		{"sim-mounts", "pkg/workload/mounts", "TestWhereverTheAgentDiesK3sIsRestartedOnceAndTheLockIsFreed", 20, "k3s is restarted for volumes while the agent dies at its effects: once, and the lock is free again"},
+		{"sim-members", "pkg/cluster/members", "TestARemovalThatIsKilledAnywhereIsDoneAllTheSameAndLeavesNoLock", 20, "a node that is gone is removed while agents die at their requests: it alone, and no lock is left"},
+		{"sim-apps", "pkg/workload/apps", "TestAnApplicationIsWellWhereverTheAgentOfItsRepairDies", 20, "applications are moved, scaled and made again while the agents die at that: each is well, and nothing is done twice"},
+		{"sim-ports", "pkg/workload/passthrough", "TestWhereverTheAgentDiesItHasWhatItsApplicationsUseAndNoMore", 20, "an agent dies at what it does for the ports of applications: they have theirs, and those of other nodes too"},
+		{"sim-machines", "pkg/workload/workloads", "TestWhereverTheAgentDiesMachinesRunAsBeforeInTheEnd", 20, "an agent dies while it disables and enables virtual machines: all run as before"},
+		{"sim-snapshots", "pkg/workload/storage", "TestWhereverTheAgentDiesTheSnapshotsFollowTheirSetting", 20, "an agent dies while it changes and deletes the job of Longhorn's snapshots: that follows its setting"},
+		{"sim-networks", "pkg/workload/networks", "TestWhereverTheAgentDiesTheAttachmentIsThatOfTheNetwork", 20, "an agent dies while it corrects and deletes the attachment of a network: there is none of another one"},
+		{"sim-sriov-kills", "pkg/workload/sriov", "TestWhereverTheAgentDiesThePluginOffersItsOwn", 20, "an agent dies at what it does for SR-IOV: its plug-in offers its own, and nothing else is left"},
 		{"sim-sriov", "pkg/workload/sriov", "TestWhateverHappensEveryPluginOffersItsOwnInTheEnd", 200, "kills and faults: each plug-in offers its own"},
 		{"sim-sriov-config", "pkg/workload/sriov", "TestOnEveryNodeAResourceIsTheFunctionItIsNamedAfter", 20_000, "one configuration of many nodes: each resource is its own function"},
 	} {
-		all = append(all, Scene{Name: s.name, Does: s.does, Fake: true, Package: s.pkg, Test: s.test, Plays: s.histories})
+		all = append(all, Scene{Name: s.name, Does: s.does, Fake: true, Package: s.pkg, Test: s.test, Plays: s.histories, KillPoints: reachedBy(s.name)})
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/kubetest"
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -28,6 +29,7 @@ var errKilled = errors.New("killed")
 // it asks for from then on arrives, nor is its right to repair given back.
 type life struct {
 	*kubetest.Cluster
+	t        testing.TB
 	mu       sync.Mutex
 	requests int
 	at, mode int // the last request; 0 for none
@@ -35,12 +37,16 @@ type life struct {
 	died     chan struct{}
 }
 
-func (l *life) do(ctx context.Context, act func(context.Context) error) error {
+// do asks for what the kill points call by that name, "" for a look.
+func (l *life) do(ctx context.Context, effect string, act func(context.Context) error) error {
 	l.mu.Lock()
 	l.requests++
 	was, last := l.dead, l.requests == l.at
 	l.dead = was || last
 	l.mu.Unlock()
+	if last && !was && effect != "" && l.mode != onItsWay {
+		seeds.Killed(l.t, "members/"+effect+[]string{"/before", "/after"}[l.mode])
+	}
 	switch {
 	case was:
 		return errKilled
@@ -67,12 +73,12 @@ func (l *life) Repair(ctx context.Context, identity string, do func(context.Cont
 
 // ask is do for a request with an answer, which may come when nobody waits for
 // it any more.
-func ask[T any](ctx context.Context, l *life, act func(context.Context) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, l *life, effect string, act func(context.Context) (T, error)) (T, error) {
 	var got struct {
 		sync.Mutex
 		answer T
 	}
-	err := l.do(ctx, func(ctx context.Context) error {
+	err := l.do(ctx, effect, func(ctx context.Context) error {
 		answer, err := act(ctx)
 		got.Lock()
 		defer got.Unlock()
@@ -85,37 +91,41 @@ func ask[T any](ctx context.Context, l *life, act func(context.Context) (T, erro
 }
 
 func (l *life) DrainLock(ctx context.Context) (types.DrainLock, error) {
-	return ask(ctx, l, l.Cluster.DrainLock)
+	return ask(ctx, l, "", l.Cluster.DrainLock)
 }
 
 func (l *life) FreshNodes(ctx context.Context) ([]types.Node, error) {
-	return ask(ctx, l, l.Cluster.FreshNodes)
+	return ask(ctx, l, "", l.Cluster.FreshNodes)
 }
 
 func (l *life) SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error) {
-	return ask(ctx, l, func(ctx context.Context) (types.DrainLock, error) { return l.Cluster.SetDrainLock(ctx, lock) })
+	effect := "take drain lock: create leases"
+	if lock.Version != "" {
+		effect = "take drain lock: patch leases"
+	}
+	return ask(ctx, l, effect, func(ctx context.Context) (types.DrainLock, error) { return l.Cluster.SetDrainLock(ctx, lock) })
 }
 
 func (l *life) FreeDrainLock(ctx context.Context, lock types.DrainLock) error {
-	return l.do(ctx, func(ctx context.Context) error { return l.Cluster.FreeDrainLock(ctx, lock) })
+	return l.do(ctx, "free drain lock: delete leases", func(ctx context.Context) error { return l.Cluster.FreeDrainLock(ctx, lock) })
 }
 
 func (l *life) DeleteNode(ctx context.Context, node types.Node) error {
-	return l.do(ctx, func(ctx context.Context) error { return l.Cluster.DeleteNode(ctx, node) })
+	return l.do(ctx, "delete node: delete nodes", func(ctx context.Context) error { return l.Cluster.DeleteNode(ctx, node) })
 }
 
 func (l *life) Cordon(ctx context.Context, node string, cordon types.Cordon) error {
-	return l.do(ctx, func(ctx context.Context) error { return l.Cluster.Cordon(ctx, node, cordon) })
+	return l.do(ctx, "cordon: patch nodes", func(ctx context.Context) error { return l.Cluster.Cordon(ctx, node, cordon) })
 }
 
 func (l *life) Event(ctx context.Context, e types.Event) error {
-	return l.do(ctx, func(ctx context.Context) error { return l.Cluster.Event(ctx, e) })
+	return l.do(ctx, "create events", func(ctx context.Context) error { return l.Cluster.Event(ctx, e) })
 }
 
 // killed tells of the removal of n3 with n1 killed at its n-th request. It
 // reports whether there was one.
 func (s *stage) killed(n, mode int, again bool, others ...string) bool {
-	l := &life{Cluster: s.cluster, at: n, mode: mode, died: make(chan struct{})}
+	l := &life{Cluster: s.cluster, t: s, at: n, mode: mode, died: make(chan struct{})}
 	a := s.start("n1", func(a *agent) { a.kube = l })
 	for _, name := range others {
 		s.start(name)
@@ -136,19 +146,31 @@ func (s *stage) killed(n, mode int, again bool, others ...string) bool {
 }
 
 func TestARemovalThatIsKilledAnywhereIsDoneAllTheSameAndLeavesNoLock(t *testing.T) {
+	for range seeds.Each(t, 1) {
+		removals(t)
+	}
+}
+
+func removals(t *testing.T) {
+	t.Helper()
 	for mode := range killModes {
 		for _, row := range []struct {
 			rule   string
 			again  bool
 			others []string
+			lock   types.DrainLock
 		}{
-			{"it comes back", true, nil},
-			{"it comes back beside another", true, []string{"n2"}},
-			{"it stays away", false, []string{"n2"}},
+			{"it comes back", true, nil, types.DrainLock{}},
+			{"it comes back, and a Node that is gone holds the lock", true, nil, types.DrainLock{Holder: "n9", BootID: "boot"}},
+			{"it comes back beside another", true, []string{"n2"}, types.DrainLock{}},
+			{"it stays away", false, []string{"n2"}, types.DrainLock{}},
 		} {
 			t.Run(fmt.Sprintf("mode %d, %s", mode, row.rule), func(t *testing.T) {
 				for n, died := 1, true; died; n++ {
 					play(t, func(s *stage) {
+						if row.lock.Holder != "" {
+							s.cluster.SetLock(row.lock)
+						}
 						died = s.killed(n, mode, row.again, row.others...)
 						if s.there("n3") || !s.there("n1") || !s.there("n2") {
 							s.Errorf("killed at %d: not the stale one alone is removed", n)

@@ -140,21 +140,26 @@ func TestATiedApplicationStaysAndIsNotStartedBesideItsStaleCopy(t *testing.T) {
 	})
 }
 
+// neverStarts has the virtual machine made again, and end at once.
+func neverStarts(w *world) {
+	w.kube.OnRevival(func(_ types.AppSet, vmi *types.VMI, pod *types.Pod) {
+		vmi.Phase, pod.NodeName = types.VMIScheduling, "n3"
+		pod.Phase, pod.Containers = types.PodFailed, []types.Container{{Name: "compute", Waiting: "CrashLoopBackOff"}}
+	})
+	w.kube.Change(func() {
+		v, _ := w.vmis.Get(name + "abcde")
+		_ = w.vmis.Unpublish(v.Name)
+		for key, p := range w.pods.All() {
+			if p.VMI == v.Name {
+				_ = w.pods.Unpublish(key)
+			}
+		}
+	})
+}
+
 func TestAVirtualMachineThatNeverStartsIsMadeAnewThreeTimesAndThenLeftAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.kube.OnRevival(func(_ types.AppSet, vmi *types.VMI, pod *types.Pod) {
-			vmi.Phase, pod.NodeName = types.VMIScheduling, "n3"
-			pod.Phase, pod.Containers = types.PodFailed, []types.Container{{Name: "compute", Waiting: "CrashLoopBackOff"}}
-		})
-		w.kube.Change(func() {
-			v, _ := w.vmis.Get(name + "abcde")
-			_ = w.vmis.Unpublish(v.Name)
-			for key, p := range w.pods.All() {
-				if p.VMI == v.Name {
-					_ = w.pods.Unpublish(key)
-				}
-			}
-		})
+		neverStarts(w)
 		w.until("it is given up", time.Hour, func() bool {
 			s, _ := w.agents["n1"].repairs.Get(appID)
 			return s.Phase == types.RepairGaveUp
@@ -187,31 +192,36 @@ func TestAVirtualMachineThatNeverStartsIsMadeAnewThreeTimesAndThenLeftAlone(t *t
 	})
 }
 
+// returnsAfterBoot has the designated node boot, which the application prefers.
+func returnsAfterBoot(w *world) {
+	cfg, _ := w.configs.Get(appID)
+	w.began = time.Now().Add(-5 * time.Minute)
+	w.kube.Change(func() {
+		for _, n := range []string{"n1", "n2", "n3"} {
+			w.setReady(n, types.ConditionTrue)
+		}
+		set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
+		set.Affinity.Node = "n1"
+		_ = w.sets.Publish(set.Key(), set)
+	})
+	v := volume("data")
+	v.Robustness, v.Running = "healthy", true
+	for i := range v.Replicas {
+		v.Replicas[i].Mode, v.Replicas[i].HealthyAt = "RW", time.Now()
+	}
+	w.kube.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{v}})
+	w.agents["n1"].stop()
+	w.mine = map[string]types.AppInstanceConfig{"n1": cfg}
+	w.mine["n1"] = func() types.AppInstanceConfig { cfg.IsDesignatedNodeID = true; return cfg }()
+	w.start("n1")
+	_ = w.agents["n1"].settings.Publish(types.Global, types.ConfigItemValueMap{
+		GlobalSettings: map[string]types.ConfigItemValue{types.SettingDescheduleOn: {ItemType: types.ConfigItemString, StrValue: "boot"}},
+	})
+}
+
 func TestAnApplicationReturnsOnceAfterTheBootOfItsDesignatedNode(t *testing.T) {
 	inWorld(t, func(w *world) {
-		cfg, _ := w.configs.Get(appID)
-		w.began = time.Now().Add(-5 * time.Minute)
-		w.kube.Change(func() {
-			for _, n := range []string{"n1", "n2", "n3"} {
-				w.setReady(n, types.ConditionTrue)
-			}
-			set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
-			set.Affinity.Node = "n1"
-			_ = w.sets.Publish(set.Key(), set)
-		})
-		v := volume("data")
-		v.Robustness, v.Running = "healthy", true
-		for i := range v.Replicas {
-			v.Replicas[i].Mode, v.Replicas[i].HealthyAt = "RW", time.Now()
-		}
-		w.kube.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{v}})
-		w.agents["n1"].stop()
-		w.mine = map[string]types.AppInstanceConfig{"n1": cfg}
-		w.mine["n1"] = func() types.AppInstanceConfig { cfg.IsDesignatedNodeID = true; return cfg }()
-		w.start("n1")
-		_ = w.agents["n1"].settings.Publish(types.Global, types.ConfigItemValueMap{
-			GlobalSettings: map[string]types.ConfigItemValue{types.SettingDescheduleOn: {ItemType: types.ConfigItemString, StrValue: "boot"}},
-		})
+		returnsAfterBoot(w)
 		time.Sleep(time.Hour)
 		if got := w.verbs(); got["evict"] != 1 {
 			t.Errorf("after an hour: %v", got)

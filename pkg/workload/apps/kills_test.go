@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -20,11 +21,12 @@ type killer struct {
 }
 
 type doom struct {
-	at    int
-	after bool // the call takes effect first
-	mu    sync.Mutex
-	n     int
-	dies  chan string // the node whose agent dies
+	effect string // none: any call
+	at     int
+	after  bool // the call takes effect first
+	mu     sync.Mutex
+	n      int
+	dies   chan string // the node whose agent dies
 }
 
 // short reports whether fewer calls were made than the fatal one.
@@ -34,7 +36,10 @@ func (d *doom) short() bool {
 	return d.n < d.at
 }
 
-func (k *killer) pass(do func() error) error {
+func (k *killer) pass(effect string, do func() error) error {
+	if k.effect != "" && k.effect != effect {
+		return do()
+	}
 	k.mu.Lock()
 	k.n++
 	now := k.n == k.at
@@ -54,31 +59,124 @@ func (k *killer) pass(do func() error) error {
 }
 
 func (k *killer) NoteRepair(ctx context.Context, s types.AppSet, n types.RepairNote) error {
-	return k.pass(func() error { return k.Kube.NoteRepair(ctx, s, n) })
+	return k.pass("", func() error { return k.Kube.NoteRepair(ctx, s, n) })
 }
 
 func (k *killer) ForceDeletePod(ctx context.Context, p types.Pod) error {
-	return k.pass(func() error { return k.Kube.ForceDeletePod(ctx, p) })
+	return k.pass("", func() error { return k.Kube.ForceDeletePod(ctx, p) })
 }
 
 func (k *killer) ForgetVMI(ctx context.Context, v types.VMI) error {
-	return k.pass(func() error { return k.Kube.ForgetVMI(ctx, v) })
+	return k.pass("", func() error { return k.Kube.ForgetVMI(ctx, v) })
 }
 
 func (k *killer) DeleteAttachment(ctx context.Context, a types.Attachment) error {
-	return k.pass(func() error { return k.Kube.DeleteAttachment(ctx, a) })
+	return k.pass("", func() error { return k.Kube.DeleteAttachment(ctx, a) })
 }
 
 func (k *killer) Fence(ctx context.Context, n types.Node, f types.Fence) error {
-	return k.pass(func() error { return k.Kube.Fence(ctx, n, f) })
+	return k.pass("", func() error { return k.Kube.Fence(ctx, n, f) })
 }
 
 func (k *killer) Unfence(ctx context.Context, n types.Node) error {
-	return k.pass(func() error { return k.Kube.Unfence(ctx, n) })
+	return k.pass("", func() error { return k.Kube.Unfence(ctx, n) })
 }
 
 func (k *killer) FreshNodes(ctx context.Context) (nodes []types.Node, err error) {
-	return nodes, k.pass(func() error { nodes, err = k.Kube.FreshNodes(ctx); return err })
+	return nodes, k.pass("", func() error { nodes, err = k.Kube.FreshNodes(ctx); return err })
+}
+
+// Effects that no failover has, as the kill points name them.
+const (
+	scales = "scale: patch virtualmachineinstancereplicasets.kubevirt.io"
+	moves  = "set affinity: patch virtualmachineinstancereplicasets.kubevirt.io"
+	renews = "delete vmi: delete virtualmachineinstances.kubevirt.io"
+	evicts = "evict: create pods/eviction"
+)
+
+func (k *killer) SetWanted(ctx context.Context, s types.AppSet, n int32) error {
+	return k.pass(scales, func() error { return k.Kube.SetWanted(ctx, s, n) })
+}
+
+func (k *killer) SetAffinity(ctx context.Context, s types.AppSet, node string, required bool, n types.RepairNote) error {
+	return k.pass(moves, func() error { return k.Kube.SetAffinity(ctx, s, node, required, n) })
+}
+
+func (k *killer) DeleteVMI(ctx context.Context, v types.VMI) error {
+	return k.pass(renews, func() error { return k.Kube.DeleteVMI(ctx, v) })
+}
+
+func (k *killer) Evict(ctx context.Context, p types.Pod) error {
+	return k.pass(evicts, func() error { return k.Kube.Evict(ctx, p) })
+}
+
+// The agent that acts dies at one of them, and comes back.
+func TestAnApplicationIsWellWhereverTheAgentOfItsRepairDies(t *testing.T) {
+	set := func(w *world) types.AppSet {
+		s, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
+		return s
+	}
+	for effect, row := range map[string]struct {
+		begin func(w *world)
+		ends  func(w *world) bool
+		times int // that it is done in all
+		verb  string
+	}{
+		scales: {
+			leavesAtNone, func(w *world) bool { return set(w).Wanted == 1 }, 1, "wanted",
+		},
+		moves: {
+			func(w *world) {
+				w.tie()
+				time.Sleep(10 * time.Minute)
+				w.lose()
+				time.Sleep(2 * time.Minute)
+				w.designate("n1")
+			},
+			func(w *world) bool { return slices.Equal(w.runsOn(), []string{"n1"}) }, 1, "affinity",
+		},
+		renews: {
+			neverStarts, func(w *world) bool { s, _ := w.agents["n1"].repairs.Get(appID); return s.Phase == types.RepairGaveUp }, mostStuck, "deletevmi",
+		},
+		evicts: { // counted before, so it may be missing, but is never done twice
+			returnsAfterBoot, func(*world) bool { return true }, 1, "evict",
+		},
+	} {
+		for when, after := range map[string]bool{"/before": false, "/after": true} {
+			t.Run(effect+when, func(t *testing.T) {
+				for range seeds.Each(t, 1) {
+					inWorld(t, func(w *world) {
+						w.dieOnce(&doom{effect: effect, after: after}, row.begin)
+						seeds.Killed(t, "apps/"+effect+when)
+						w.until("it is repaired", 2*time.Hour, func() bool { return row.ends(w) })
+						time.Sleep(time.Hour)
+						if n := w.calls(row.verb); n > row.times {
+							t.Errorf("%s was called %d times", row.verb, n)
+						}
+						w.zero = false // not by us
+					})
+				}
+			})
+		}
+	}
+}
+
+// dieOnce tells a story in which the first agent that makes that call dies of it, and starts again.
+func (w *world) dieOnce(d *doom, begin func(*world)) {
+	d.at, d.dies = 1, make(chan string, 1)
+	w.wrap = func(node string, k Kube) Kube { return &killer{Kube: k, node: node, doom: d} }
+	for _, n := range []string{"n1", "n2", "n3"} {
+		w.agents[n].stop()
+		w.start(n)
+	}
+	begin(w)
+	select {
+	case node := <-d.dies:
+		w.agents[node].stop()
+		w.start(node)
+	case <-time.After(2 * time.Hour):
+		w.Fatal("nobody came there")
+	}
 }
 
 // The agent that acts is killed at each of its calls, before and after it takes

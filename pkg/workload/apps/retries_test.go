@@ -183,13 +183,18 @@ func TestANodeThatIsDeletedAndJoinsAgainIsNotFenced(t *testing.T) {
 	})
 }
 
+// leavesAtNone is somebody who scales the set to 0.
+func leavesAtNone(w *world) {
+	w.kube.Change(func() {
+		set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
+		set.Wanted = 0
+		_ = w.sets.Publish(set.Key(), set)
+	})
+}
+
 func TestASetThatSomebodyElseLeavesAtNoneIsRevivedOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.kube.Change(func() {
-			set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
-			set.Wanted = 0
-			_ = w.sets.Publish(set.Key(), set)
-		})
+		leavesAtNone(w)
 		w.until("the set wants one", leftAtNone+turn, func() bool {
 			set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
 			return set.Wanted == 1

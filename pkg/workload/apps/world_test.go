@@ -38,6 +38,7 @@ type world struct {
 	nowhere bool                               // the scheduler finds no node
 	alive   string                             // where n2's device answers although its Node is not well
 	answers bool                               // n2's device is there after all: the witnesses say what a test says
+	wrap    func(node string, k Kube) Kube     // of every agent that starts; nil for none
 	made    int
 	began   time.Time
 }
@@ -133,6 +134,9 @@ func (w *world) start(node string, wrap ...func(Kube) Kube) {
 		w.agents[node] = a
 	}
 	var kube Kube = w.kube
+	if w.wrap != nil {
+		kube = w.wrap(node, kube)
+	}
 	for _, f := range wrap {
 		kube = f(kube)
 	}

@@ -59,6 +59,8 @@ type agent struct {
 	file        string
 	boot        string
 	booted      time.Time
+	kube        Kube
+	k3s         K3s
 	stop        func()
 
 	mu       sync.Mutex // guards what follows while the agent runs
@@ -108,6 +110,7 @@ func play(t *testing.T, names string, tell func(*stage)) {
 			_ = s.nodes.Publish(name, types.Node{Name: name, UUID: device(name).String(), BootID: "boot", Ready: types.ConditionTrue, ControlPlane: true, Etcd: true, Agent: &types.AgentStamp{}})
 			a := &agent{stage: s, name: name, devices: filepath.Join(dir, name), file: filepath.Join(dir, name+".json"), cures: true, boot: "boot", booted: s.began.Add(-time.Hour)}
 			a.process = k3sprocess.Process{PID: 100, Parent: 10, Start: time.Minute}
+			a.kube, a.k3s = s.cluster, a
 			s.agents[name] = a
 			_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: device(name)})
 			_ = os.MkdirAll(a.devices, 0o700)
@@ -203,7 +206,7 @@ func (s *stage) start(name string) *agent {
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Info: &a.info, Nodes: &s.nodes, AppPods: &s.pods, Attachments: &a.attachments, Volumes: &a.volumes,
 		Leases: &s.leases, Tables: &a.tables, API: &s.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator, Drain: &a.drain,
-		Membership: &a.member, Parts: &a.parts, Version: &a.version, Kube: s.cluster, K3s: a, Operations: a,
+		Membership: &a.member, Parts: &a.parts, Version: &a.version, Kube: a.kube, K3s: a.k3s, Operations: a,
 		Devices: a.devices, File: a.file, BootID: a.boot, Uptime: func() time.Duration { return time.Since(a.booted) }, Recovery: &a.recovery,
 	}
 	ctx, cancel := context.WithCancel(types.ActAs(s.Context(), "mounts"))

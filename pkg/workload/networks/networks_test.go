@@ -85,6 +85,7 @@ type stage struct {
 	networks   source
 	leader     pubsub.Table[types.KubeLeaderElectInfo]
 	api        pubsub.Table[types.APIStatus]
+	kube       Kube
 	logs       *logtest.Hook
 	stop       func()
 }
@@ -93,6 +94,7 @@ func play(t *testing.T, do func(s *stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{T: t, cluster: &cluster{nads: map[string]uuid.UUID{}}, stop: func() {}}
+		s.kube = s.cluster
 		s.member(types.MembershipMember, true)
 		_ = s.api.Publish(types.Global, types.APIStatus{Synced: true})
 		s.leads(true)
@@ -121,7 +123,7 @@ func (s *stage) start() {
 	log, hook := logtest.NewNullLogger()
 	s.logs = hook
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Membership: &s.membership, Networks: &s.networks, Leader: &s.leader, API: &s.api, Kube: s.cluster,
+		Log: log, Pulse: &loop.Pulse{}, Membership: &s.membership, Networks: &s.networks, Leader: &s.leader, API: &s.api, Kube: s.kube,
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()

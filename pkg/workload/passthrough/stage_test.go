@@ -123,6 +123,7 @@ type agent struct {
 	word    pubsub.Table[types.ZedAgentStatus]
 	host    *host
 	kube    Kube
+	links   Links
 	log     *logtest.Hook
 	stop    func()
 }
@@ -148,6 +149,7 @@ func (s *stage) start(name string) *agent {
 	a := s.agents[name]
 	if a == nil {
 		a = &agent{kube: s.cluster, host: &host{up: map[string]bool{"eth1": false, "eth2": false}, lost: make(chan error)}}
+		a.links = a.host
 		s.agents[name] = a
 		_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: device(name)})
 		a.fetched(types.ConfigGetSuccess)
@@ -156,7 +158,7 @@ func (s *stage) start(name string) *agent {
 	a.log = hook
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Configs: &a.configs, Info: &a.info, Agent: &a.word,
-		Nodes: &s.nodes, API: &s.api, Kube: a.kube, Links: a.host,
+		Nodes: &s.nodes, API: &s.api, Kube: a.kube, Links: a.links,
 	}
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})

@@ -43,6 +43,7 @@ type agent struct {
 	has      []vf
 	adapters pubsub.Table[types.AssignableAdapters]
 	info     pubsub.Table[types.EdgeNodeInfo]
+	kube     Kube
 	stop     func()
 }
 
@@ -59,7 +60,7 @@ func newStage(t *testing.T, names ...string) *stage {
 
 // join adds a node with a plug-in and without functions.
 func (s *stage) join(name string) *agent {
-	a := &agent{stage: s, name: name, host: newHost(s.t)}
+	a := &agent{stage: s, name: name, host: newHost(s.t), kube: s.cluster}
 	s.agents[name] = a
 	id := uuid.New()
 	_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: id})
@@ -90,7 +91,7 @@ func (a *agent) start() {
 	c := &Component{
 		Log: a.stage.log.WithField("agent", a.name), Pulse: &loop.Pulse{}, Operations: types.NoOperations{},
 		Adapters: &a.adapters, Info: &a.info, Nodes: &a.stage.nodes, NodePods: &a.stage.pods, API: &a.stage.api,
-		Kube: a.stage.cluster, Sysfs: a.host.dir,
+		Kube: a.kube, Sysfs: a.host.dir,
 	}
 	ctx, cancel := context.WithCancel(a.stage.t.Context())
 	done := make(chan struct{})

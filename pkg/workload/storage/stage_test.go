@@ -51,6 +51,7 @@ type agent struct {
 	leader   pubsub.Table[types.KubeLeaderElectInfo]
 	status   pubsub.Table[types.KubeStorageStatus]
 	news     atomic.Int64 // how often status has changed
+	kube     Kube
 	log      *logtest.Hook
 	stop     func()
 }
@@ -93,7 +94,7 @@ func (s *stage) fault(f kubetest.Fault) {
 func (s *stage) start(name string, leads bool) *agent {
 	a := s.agents[name]
 	if a == nil {
-		a = &agent{}
+		a = &agent{kube: s.cluster}
 		s.agents[name] = a
 		_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: device(name)})
 		_ = a.settings.Publish(types.Global, types.ConfigItemValueMap{})
@@ -104,7 +105,7 @@ func (s *stage) start(name string, leads bool) *agent {
 	begin := time.Now()
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Settings: &a.settings, Info: &a.info, Leader: &a.leader, Nodes: &s.nodes,
-		Tables: &s.tables, OwnDisks: &s.disks, LonghornSettings: &s.settings, SnapshotJobs: &s.jobs, Kube: s.cluster,
+		Tables: &s.tables, OwnDisks: &s.disks, LonghornSettings: &s.settings, SnapshotJobs: &s.jobs, Kube: a.kube,
 		Uptime: func() time.Duration { return time.Minute + time.Since(begin) }, Status: &a.status,
 	}
 	bell := make(chan struct{}, 1)

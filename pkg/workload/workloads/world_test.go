@@ -51,6 +51,7 @@ type agent struct {
 	request pubsub.Table[types.WorkloadsRequest]
 	status  pubsub.Table[types.WorkloadsStatus]
 	info    pubsub.Table[types.EdgeNodeInfo]
+	kube    Kube
 	cancel  context.CancelFunc
 	done    chan struct{}
 }
@@ -66,7 +67,7 @@ func play(t *testing.T, do func(w *world)) {
 			_ = w.nodes.Publish(name, types.Node{
 				Name: name, UID: name, UUID: id(i).String(), Ready: types.ConditionTrue, Agent: &types.AgentStamp{Version: "1"}, StampedAt: time.Now(),
 			})
-			a := &agent{}
+			a := &agent{kube: w}
 			_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: id(i)})
 			w.agents[name] = a
 		}
@@ -304,7 +305,7 @@ func (w *world) start(names ...string) {
 		a.cancel, a.done = cancel, make(chan struct{})
 		c := &Component{
 			Log: log, Pulse: &loop.Pulse{}, Request: &a.request, Disabled: &w.disabled, Info: &a.info, Nodes: &w.nodes, AppPods: &w.pods,
-			VMIs: &w.vmis, Sets: &w.sets, Machines: &w.machines, Tables: &w.tables, API: &w.api, Kube: w,
+			VMIs: &w.vmis, Sets: &w.sets, Machines: &w.machines, Tables: &w.tables, API: &w.api, Kube: a.kube,
 			Uptime: func() time.Duration { return time.Since(began) }, Status: &a.status,
 		}
 		go func() { defer close(a.done); c.Run(ctx) }()
