@@ -109,7 +109,7 @@ func told(cluster *devcluster.Cluster, file string, during func(*story, *testscr
 			"sigkill": with(sigkill), "sigterm": with(sigterm), "start": with(start), "loglevel": with(setLevel),
 			// What the cluster goes through.
 			"app": with(app), "crowd": with(crowd), "pinned": with(pinned), "vm": with(vm), "budget": with(budget),
-			"workload": with(workload), "network": with(network), "ports": with(ports), "functions": with(functions), "finalizer": with(finalizer), "hold": with(hold), "volume": with(volume), "replica": with(replica), "detach": with(detach),
+			"workload": with(workload), "network": with(network), "functions": with(functions), "finalizer": with(finalizer), "hold": with(hold), "volume": with(volume), "replica": with(replica), "detach": with(detach),
 			"fault": with(fault), "forbid": with(forbid), "permit": with(permit), "newca": with(newca), "kubelet": with(kubelet), "kubectl": with(kubectl),
 			"k3s": with(k3s), "container": with(container), "killat": with(killAt), "ran": with(ran), "certificate": with(certificate), "supervisor": with(supervisor), "liar": with(liar), "occupy": with(occupy), "vacate": with(vacate), "leak": with(leak),
 			// What is to be seen.

@@ -49,19 +49,6 @@ func network(s *story, _ *testscript.TestScript, args []string) error {
 	return m.SetNetwork(networkID(args[1]).String(), status)
 }
 
-// ports NODE [NAME]...: an application of the node's uses these ports of the host, or none.
-func ports(s *story, _ *testscript.TestScript, args []string) error {
-	m, _, err := s.member(args[0])
-	if err != nil {
-		return err
-	}
-	config := appConfig("ports of " + args[0])
-	for _, name := range args[1:] {
-		config.IoAdapterList = append(config.IoAdapterList, types.IoAdapter{Type: types.IoNetEth, Name: name})
-	}
-	return m.ConfigureApp(config)
-}
-
 // functions NODE LABEL=ADDRESS...: the node's domainmgr has these functions of SR-IOV.
 func functions(s *story, _ *testscript.TestScript, args []string) error {
 	m, _, err := s.member(args[0])
