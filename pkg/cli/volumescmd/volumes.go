@@ -21,16 +21,26 @@ import (
 // NewVolumesCommand shows the replicated volumes.
 func NewVolumesCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	return out.WatchFlag(terminal.List[overview.Volume](&out, &cobra.Command{
-		Use:   "volumes [VOLUME] [--watch]",
+	cluster := false
+	return device.ClusterFlag(out.WatchFlag(terminal.List[overview.Volume](&out, &cobra.Command{
+		Use:   "volumes [VOLUME] [--cluster] [--watch]",
 		Short: "Show the replicated volumes: their replicas and rebuilds, who uses them; those with one healthy replica first",
 		Long: "Show the replicated volumes, those whose data is whole in one replica only first: replicas, rebuilds and who uses them. VOLUME\n" +
 			"is the name of a claim, of an application or of a pod that uses it. The node that reports for the cluster has them in its\n" +
-			"files, others query the API server.\n\n" + terminal.ShowExitCodes,
+			"files, others query the API server, or with --cluster that node.\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := device.CheckDevice(o.Paths()); err != nil {
 				return err
+			}
+			if cluster {
+				return device.ShowCluster(c, o.Paths(), &out, "", func(seen device.ClusterView) terminal.View {
+					v := ofCluster(seen)
+					if len(args) == 0 {
+						v.Items = terminal.Selected(&out, v.Items)
+					}
+					return viewVolumes(v, args)
+				})
 			}
 			a := newAsked(o.Paths())
 			defer a.close()
@@ -43,7 +53,7 @@ func NewVolumesCommand(o *device.Options) *cobra.Command {
 			})
 		},
 		ValidArgsFunction: terminal.CompleteArgs(volumeNames(o)),
-	}, "volume", volumesTable(nil)))
+	}, "volume", volumesTable(nil))), &cluster, "show the volumes")
 }
 
 // volumeNames gives the names of the volumes that the files here know to the shell.

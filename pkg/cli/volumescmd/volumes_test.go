@@ -12,6 +12,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/clusterview"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
@@ -191,5 +192,31 @@ func TestACopyAsksNobody(t *testing.T) {
 	}
 	if v := s.look(t.Context()); s.times != 0 || !v.At.Equal(made) || len(v.Items) != 1 {
 		t.Errorf("of the node that reports: %+v", v)
+	}
+}
+
+func TestVolumesOfTheClusterAreThoseOfTheNodeThatReports(t *testing.T) {
+	told := func(name string) *clusterview.View {
+		return &clusterview.View{At: cmdtest.Now, Volumes: []overview.Volume{{Name: name, Robustness: "Healthy", Replicas: 3, Healthy: 3}, {Name: name + "-last", Robustness: "Degraded", Replicas: 3, Healthy: 1}}}
+	}
+	rows := []clusterview.Row{
+		{Name: "node-1", State: clusterview.Answered, HeardAt: cmdtest.Ago(time.Second), View: &clusterview.View{At: cmdtest.Now}},
+		{Name: "node-2", State: clusterview.Silent, Why: "no answer in 3 s", HeardAt: cmdtest.Ago(time.Minute), View: told("before")},
+		{Name: "node-3", State: clusterview.Answered, HeardAt: cmdtest.Ago(2 * time.Second), View: told("now")},
+	}
+	v := ofCluster(device.ClusterView{ReadAt: cmdtest.Now, Nodes: rows})
+	if len(v.Items) != 2 || v.Items[0].Name != "now-last" || !strings.Contains(v.From, "node-3") || !v.At.Equal(rows[2].HeardAt) || len(v.Problems) != 1 {
+		t.Errorf("%+v", v)
+	}
+	rows[2].View = nil
+	v = ofCluster(device.ClusterView{ReadAt: cmdtest.Now, Nodes: rows})
+	if len(v.Items) != 2 || !v.At.Equal(rows[1].HeardAt) || !strings.Contains(v.Problems[0], "node-2: no answer in 3 s, last known 60s ago") {
+		t.Errorf("as last known: %+v", v)
+	}
+	if v = ofCluster(device.ClusterView{ReadAt: cmdtest.Now, Nodes: rows[:1]}); viewVolumes(v, nil).Err != nil || v.From == "" {
+		t.Errorf("where there are none: %+v", v)
+	}
+	if v = ofCluster(device.ClusterView{Nodes: []clusterview.Row{{State: clusterview.Failed, Why: "refused"}}}); terminal.ExitCode(viewVolumes(v, nil).Err) != terminal.ExitNotPublished {
+		t.Errorf("where nobody says it: %+v", v)
 	}
 }
