@@ -162,6 +162,22 @@ func TestWhatWasToldLastIsShownWithItsTime(t *testing.T) {
 	})
 }
 
+func TestAnAnswerServesTheViewsOfASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage("n0", "n1")
+		for range 10 {
+			if is := last(t, s.told(t.Context(), ""), "n1"); is.State != Answered {
+				t.Fatalf("%+v", is)
+			}
+		}
+		time.Sleep(fresh)
+		s.told(t.Context(), "")
+		if n := s.asked["10.0.0.1"]; n != 2 {
+			t.Errorf("it was asked %d times", n)
+		}
+	})
+}
+
 func TestNothingThatAPeerSaysIsBelieved(t *testing.T) {
 	huge := `{"At":"2026-05-03T06:07:00Z","Why":"` + strings.Repeat("x", MaxAnswer) + `"}`
 	for name, r := range map[string]struct {
