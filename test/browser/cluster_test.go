@@ -15,10 +15,12 @@ func threeTold(now time.Time) []clusterview.Row {
 		return overview.ClusterNode{Name: name, Status: status, Since: now.Add(-time.Hour)}
 	}
 	view := func(at time.Time, phase types.DrainPhase) *clusterview.View {
-		return &clusterview.View{At: at, Phase: types.ClusterDegraded, Since: at.Add(-5 * time.Hour), Why: "2 of 3 nodes are Ready.",
+		return &clusterview.View{
+			At: at, Phase: types.ClusterDegraded, Since: at.Add(-5 * time.Hour), Why: "2 of 3 nodes are Ready.",
 			Drain:    overview.Drain{Progress: &types.NodeDrainProgress{Phase: phase, Reason: "a budget allows nothing", Since: at.Add(-20 * time.Minute)}},
 			Problems: []types.Finding{{Rule: "DrainNever", Severity: types.SeverityBad, Evidence: "It will not end by itself.", Since: at.Add(-15 * time.Minute)}},
-			Apps:     []overview.App{{Name: "cam-" + string(phase), State: "RunningState", Here: true}}}
+			Apps:     []overview.App{{Name: "cam-" + string(phase), State: "RunningState", Here: true}},
+		}
 	}
 	return []clusterview.Row{
 		{Name: "node-2", Own: true, State: clusterview.Answered, HeardAt: now, View: view(now.Add(time.Hour), types.PhaseEmptying), Node: node("node-2", "Ready")},

@@ -29,19 +29,19 @@ var changing = []struct {
 	{regexp.MustCompile(`ADDRESS:\d{5}\b`), "ADDRESS:PORT"},
 	{regexp.MustCompile(`\b(go|v)\d+\.\d+(\.\d+)?([-+][\w.+-]+)?\b`), "VERSION"},
 	{regexp.MustCompile(`\b([0-9a-f]{40}|[0-9a-f]{32})\b`), "HASH"},
-	{regexp.MustCompile(`("id": )"[^"]*"`), `$1"ID"`}, // of the audit
-	{regexp.MustCompile(`("took": )\d+`), "${1}N"},
+	{regexp.MustCompile(`("id": )"[^"]*"|("ID": )"[0-9a-z]+-\d+"`), `$1$2"ID"`}, // of the audit
+	{regexp.MustCompile(`("took": |"TookSeconds": )[\d.e-]+`), "${1}N"},
 	{regexp.MustCompile(`\n *"AgentUnsure": true,`), ""}, // until the agents are known for ten minutes
-	{regexp.MustCompile(`("from": )"[^"]*"`), `$1"WHO"`},
+	{regexp.MustCompile(`("from": )"[^"]*"|("From": )"uid \d+"`), `$1$2"WHO"`},
 	{regexp.MustCompile(`-[bcdf-hj-np-tv-xz2-9]{5}\b`), "-RANDOM"}, // as Kubernetes names pods
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ms|µs|ns|y|d|h|m|s))+\b|\b\d+ days\b`), "SPAN"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?([KMG]i?)?B\b|\b\d+(\.\d+)?[KMGT]i\b`), "SIZE"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?%`), "N%"},
 	{regexp.MustCompile(`linux/(amd64|arm64)`), "PLATFORM"},
-	{regexp.MustCompile(`\bNone of \d+ operations\b`), "None of N operations"}, // a node stamps twice whose configuration comes after its first look
-	{regexp.MustCompile(`\b\d+ deprecated APIs?\b`), "N deprecated APIs"},      // other stories ask the same API server
-	{regexp.MustCompile(`\b\d+ files in\b`), "N files in"},                     // of a bundle: a file's former value lies there once it has changed
-	{regexp.MustCompile(`(\S) {2,}`), "$1  "},                                  // columns are as wide as what changes; what a line begins with stays
+	{regexp.MustCompile(`\bmatches, of \d+ operations\b`), "matches, of N operations"}, // a node stamps twice whose configuration comes after its first look
+	{regexp.MustCompile(`\b\d+ deprecated APIs?\b`), "N deprecated APIs"},              // other stories ask the same API server
+	{regexp.MustCompile(`\b\d+ files in\b`), "N files in"},                             // of a bundle: a file's former value lies there once it has changed
+	{regexp.MustCompile(`(\S) {2,}`), "$1  "},                                          // columns are as wide as what changes; what a line begins with stays
 }
 
 // Steady is what a command said, without what changes.

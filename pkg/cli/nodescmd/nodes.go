@@ -133,6 +133,9 @@ func putNodes(s *terminal.Screen, v device.NodesView, whole bool) {
 
 // PutSource says who has the nodes so, and when that was.
 func PutSource(s *terminal.Screen, nodes overview.Nodes, now time.Time) {
+	if nodes.At.After(now) {
+		now = nodes.At // they were asked for after the files were read
+	}
 	s.Foot("by " + terminal.Clean(nodes.From) + ", " + terminal.Age(nodes.At, now))
 }
 

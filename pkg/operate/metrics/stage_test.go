@@ -93,17 +93,26 @@ func full(now time.Time) *stage {
 	_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleStuck, Restart: types.K3sRestartStatus{Failed: "k3s was not restarted: it goes on as before."}})
 	s.overview = overview.Overview{
 		Problems: []types.Finding{
-			{Rule: "AppDown", Severity: types.SeverityBad}, {Rule: "AppDown", Severity: types.SeverityBad},
-			{Rule: "VolumeDegraded", Severity: types.SeverityWarn}, {Rule: "Strange", Severity: "absurd"},
+			{Rule: "AppDown", Severity: types.SeverityBad},
+			{Rule: "AppDown", Severity: types.SeverityBad},
+			{Rule: "VolumeDegraded", Severity: types.SeverityWarn},
+			{Rule: "Strange", Severity: "absurd"},
 		},
 		Report: overview.Report{Reports: true},
 		Apps: overview.Apps{List: []overview.App{
-			{Activate: true, State: "RunningState"}, {Activate: true, State: "NotRunningState"}, {Activate: true, State: "NotInCluster"},
-			{State: "NotInCluster"}, {Activate: true, State: "APIUnreachable"}, {Activate: true},
+			{Activate: true, State: "RunningState"},
+			{Activate: true, State: "NotRunningState"},
+			{Activate: true, State: "NotInCluster"},
+			{State: "NotInCluster"},
+			{Activate: true, State: "APIUnreachable"},
+			{Activate: true},
 		}},
 		Storage: overview.Storage{Volumes: []overview.Volume{
-			{Robustness: "Healthy", Online: 3, Replicas: 3}, {Robustness: "Degraded", Online: 2, Replicas: 3}, {Robustness: "Degraded", Online: 1, Replicas: 3},
-			{Robustness: "Faulted"}, {Robustness: "Unknown"},
+			{Robustness: "Healthy", Online: 3, Replicas: 3},
+			{Robustness: "Degraded", Online: 2, Replicas: 3},
+			{Robustness: "Degraded", Online: 1, Replicas: 3},
+			{Robustness: "Faulted"},
+			{Robustness: "Unknown"},
 		}},
 		Nodes: overview.Nodes{List: []overview.ClusterNode{{Status: "Ready"}, {Status: "Ready"}, {Status: "NotReady"}, {Status: "NotReachable"}, {Status: "Unknown"}}},
 	}

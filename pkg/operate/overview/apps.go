@@ -2,6 +2,7 @@ package overview
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +55,7 @@ func (r *reader) apps() {
 			a.Repair, a.Node, a.Since = &s.v, s.v.Node, s.v.Run.Since
 			// What is not seen now is not drawn as if it were.
 			if n := s.v.Run.Restarts; a.State != types.AppKubeUnknown.String() && a.State != types.AppKubeAPIUnreachable.String() && s.v.Run.Pod != "" {
-				a.Restarts = new(uint32(n))
+				a.Restarts = new(uint32(min(max(n, 0), math.MaxInt32)))
 			} else if s.v.Run.Pod != "" {
 				a.Since = time.Time{}
 			}

@@ -52,7 +52,7 @@ type Kube interface {
 type Page struct {
 	Log      logrus.FieldLogger
 	Overview func(now time.Time) overview.Overview // reads the device's files, each time again; the same as `zedkube status -o json` prints
-	Metrics  pubsub.Reader[types.KubeNodeMetrics] // with the last samples of everything
+	Metrics  pubsub.Reader[types.KubeNodeMetrics]  // with the last samples of everything
 	Configs  pubsub.Reader[types.AppInstanceConfig]
 	AppPods  pubsub.Reader[types.Pod]
 	Kube     Kube
