@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -17,7 +18,9 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/loglevel"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
+	"github.com/zedkube/zedkube/pkg/cli"
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/cluster/clusterstatus"
 	"github.com/zedkube/zedkube/pkg/cluster/clustertoken"
 	"github.com/zedkube/zedkube/pkg/cluster/k3scerts"
@@ -29,6 +32,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cluster/peers"
 	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
 	"github.com/zedkube/zedkube/pkg/cluster/witness"
+	"github.com/zedkube/zedkube/pkg/operate/actions"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/pkg/operate/clusterobject"
 	"github.com/zedkube/zedkube/pkg/operate/clusterview"
@@ -63,6 +67,17 @@ import (
 
 // component is one behaviour of the agent. Run returns when ctx is done.
 type component interface{ Run(ctx context.Context) }
+
+// runner runs commands of this program in this process. None of them is the agent.
+func runner(o device.Options) func(ctx context.Context, out io.Writer, args ...string) error {
+	return func(ctx context.Context, out io.Writer, args ...string) error {
+		c := cli.New(o.Version, func(context.Context, device.Options) error { return errors.New("the agent runs already") })
+		c.SetArgs(append([]string{"--root", o.Root, "--kubeconfig", o.Kubeconfig}, args...))
+		c.SetOut(out)
+		c.SetErr(out)
+		return c.ExecuteContext(ctx)
+	}
+}
 
 // wire is the map of the daemon: each component shows in its fields what it
 // reads and what it writes. The lines of applications go to out.
@@ -214,6 +229,12 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	routes[operator.Path] = localserver.Route{
 		Handler: requested,
 		Methods: []string{http.MethodPut, http.MethodDelete}, Effect: "a request to the agent is made or withdrawn",
+	}
+	onPage := &actions.Handler{Operations: record, Program: terminal.Program(p.Root), Run: runner(p.Options)}
+	routes[actions.Path] = localserver.Route{Handler: http.HandlerFunc(onPage.List), Access: localserver.WithToken}
+	routes[actions.Path+"/"] = localserver.Route{
+		Handler: onPage,
+		Methods: []string{http.MethodGet, http.MethodHead, http.MethodPost}, Effect: "POST: what the command that the action names changes",
 	}
 	routes[kubeconfigs.Path] = localserver.Route{
 		Handler: &kubeconfigs.Handler{Info: info, Nodes: kube.Nodes, Status: clusterStatus, Kube: kube},

@@ -61,18 +61,26 @@ func rootedFor(c *cobra.Command) func(string) string {
 	if flag == nil || flag.Value.String() == "" {
 		return nil
 	}
-	root := Clean(flag.Value.String())
-	if !plainWord.MatchString(root) {
-		root = "'" + strings.ReplaceAll(root, "'", `'\''`) + "'"
-	}
+	program := Program(flag.Value.String())
 	var names []string
 	for _, sub := range c.Root().Commands() {
 		names = append(names, regexp.QuoteMeta(sub.Name()))
 	}
 	command := regexp.MustCompile(`\bzedkube (` + strings.Join(names, "|") + `)\b`)
 	return func(text string) string {
-		return command.ReplaceAllStringFunc(text, func(found string) string { return strings.Replace(found, " ", " --root "+root+" ", 1) })
+		return command.ReplaceAllStringFunc(text, func(found string) string { return strings.Replace(found, "zedkube", program, 1) })
 	}
+}
+
+// Program is how a command of this program begins, so that it can be pasted: with --root, where it has one.
+func Program(root string) string {
+	if root = Clean(root); root == "" {
+		return "zedkube"
+	}
+	if !plainWord.MatchString(root) {
+		root = "'" + strings.ReplaceAll(root, "'", `'\''`) + "'"
+	}
+	return "zedkube --root " + root
 }
 
 // plainWord is one that a shell takes as it is.

@@ -207,7 +207,7 @@ var (
 	operationVerbs = []string{
 		"annotate", "ask", "begin", "bind", "cancel", "change", "check", "consent", "cordon", "create", "delete", "disable", "drain", "enable", "end", "ensure", "evict", "fence", "force", "force-delete",
 		"forget", "free", "hold", "install", "issue", "join", "keep", "label", "leave", "detach", "note", "patch", "refuse", "remove", "release", "renew", "repair", "request", "reserve",
-		"restart", "restore", "return", "revoke", "scale", "set", "stage", "stamp", "taint", "take", "test", "uncordon", "undo", "unfence", "unkeep", "unlock", "untaint", "update", "want",
+		"restart", "restore", "return", "revoke", "run", "scale", "set", "stage", "stamp", "taint", "take", "test", "uncordon", "undo", "unfence", "unkeep", "unlock", "untaint", "update", "want",
 		"withdraw", "witness", "write",
 	}
 )

@@ -1,0 +1,229 @@
+// Package actions lets an operator who reads the page over the agent's socket do what some
+// commands do. Each is one of a fixed table: the page gets its plan first, which changes nothing,
+// and what is then done needs the identifier of that plan, once. Who may ask, and from which site,
+// is the local server's to check.
+//
+//	reads:  what the commands print
+//	writes: what the commands write, and a line of the audit trail for each
+package actions
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/peer"
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// Path lists the actions, for who may read the page. Path + "/" + name is one of them: GET
+	// is its plan and POST does it.
+	Path = "/api/actions"
+	// PlanHeader is where a POST names the plan that was shown. No form and no link of another
+	// site can set it.
+	PlanHeader = "Zedkube-Plan"
+
+	planHolds = 10 * time.Minute // how long what was planned may still be done
+	maxPlans  = 8                // that are remembered
+	within    = 2 * time.Minute  // for a plan, and for what is done
+	maxSaid   = 256 << 10        // of what a command prints
+)
+
+// Handler answers Path and what is below it. Every field is required.
+type Handler struct {
+	Operations types.OperationLog // is told who does what, before it is done
+	Program    string             // how the commands of this agent are called: "zedkube", with --root where it has one
+	// Run runs a command of this program in this process, as the words after "zedkube" say.
+	Run func(ctx context.Context, out io.Writer, args ...string) error
+
+	working sync.Mutex // held while a command runs: one at a time
+	mu      sync.Mutex // guards what follows
+	plans   []plan     // the newest last
+}
+
+// plan is one that somebody was shown.
+type plan struct {
+	id, action string
+	at         time.Time
+}
+
+// List answers with what can be done, and whether it can be done where it was asked: over the
+// socket. Elsewhere people paste the commands.
+func (h *Handler) List(w http.ResponseWriter, r *http.Request) {
+	who, overSocket := peer.FromContext(r.Context())
+	answer(w, http.StatusOK, struct {
+		Here    bool
+		Program string
+		Actions []action
+	}{overSocket && who.IsTrusted(), h.Program, table})
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(r.URL.Path, Path+"/")
+	at := slices.IndexFunc(table, func(a action) bool { return a.Name == name })
+	if at < 0 {
+		refuse(w, http.StatusBadRequest, "unknown action: another version of zedkube may support it")
+		return
+	}
+	if r.Method == http.MethodHead {
+		return // a plan costs requests to the cluster, and nobody would see it
+	}
+	if !h.working.TryLock() {
+		refuse(w, http.StatusServiceUnavailable, "another plan or action is under way: try again soon")
+		return
+	}
+	defer h.working.Unlock()
+	if r.Method == http.MethodPost {
+		h.do(w, r, table[at])
+		return
+	}
+	h.show(w, r, table[at])
+}
+
+// show answers with the plan of an action. One that cannot be made has no ID: without it nothing
+// is done from the page.
+func (h *Handler) show(w http.ResponseWriter, r *http.Request, a action) {
+	ctx, cancel := context.WithTimeout(r.Context(), within)
+	defer cancel()
+	shown := struct{ Plan, Error, ID string }{}
+	for _, line := range a.plan {
+		said, err := h.run(ctx, strings.Fields(line)...)
+		shown.Plan += said
+		if err != nil {
+			shown.Error = err.Error()
+			answer(w, http.StatusOK, shown)
+			return
+		}
+	}
+	shown.ID = h.remember(a.Name, time.Now())
+	answer(w, http.StatusOK, shown)
+}
+
+// do runs an action whose plan was shown.
+func (h *Handler) do(w http.ResponseWriter, r *http.Request, a action) {
+	if !h.take(r.Header.Get(PlanHeader), a.Name, time.Now()) {
+		refuse(w, http.StatusConflict, "its plan has not been shown, was used, or is older than ten minutes: show it again")
+		return
+	}
+	who, _ := peer.FromContext(r.Context())
+	end := h.Operations.Begin(types.Operation{
+		Component: "page", Op: "run", Target: "command/" + a.Command, By: "OPERATOR", From: who.Who(), Why: "requested on the page",
+	})
+	finish := func(err error) {
+		outcome := types.OperationOK
+		if err != nil {
+			outcome = types.OperationFailed
+		}
+		end(outcome, err)
+	}
+	if a.File {
+		finish(h.file(w, r, a))
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), within) // what has begun is not broken off with the page
+	defer cancel()
+	said, err := h.run(ctx, strings.Fields(a.Command)...)
+	finish(err)
+	done := struct{ Said, Error string }{Said: said}
+	if err != nil {
+		done.Error = err.Error()
+	}
+	answer(w, http.StatusOK, done)
+}
+
+// file sends what a command prints as it comes. Where it fails meanwhile the connection ends, so
+// that nobody takes a part for the whole.
+func (h *Handler) file(w http.ResponseWriter, r *http.Request, a action) error {
+	w.Header().Set("Content-Type", "application/gzip")
+	out := &counted{Writer: w}
+	err := h.Run(r.Context(), out, append(strings.Fields(a.Command), "-f", "-")...)
+	switch {
+	case err == nil:
+	case out.n == 0:
+		refuse(w, http.StatusInternalServerError, err.Error())
+	default:
+		if conn, _, hijacked := http.NewResponseController(w).Hijack(); hijacked == nil {
+			_ = conn.Close()
+		}
+	}
+	return err
+}
+
+// counted counts what is written.
+type counted struct {
+	io.Writer
+	n int
+}
+
+// Write implements io.Writer.
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	c.n += n
+	return n, err
+}
+
+// run is what a command prints.
+func (h *Handler) run(ctx context.Context, args ...string) (said string, err error) {
+	var out front
+	err = h.Run(ctx, &out, args...)
+	return strings.ToValidUTF8(string(out), "?"), err
+}
+
+// front keeps the front of what is written.
+type front []byte
+
+// Write implements io.Writer.
+func (f *front) Write(b []byte) (int, error) {
+	*f = append(*f, b[:min(len(b), maxSaid-len(*f))]...)
+	return len(b), nil
+}
+
+// remember keeps that a plan was shown.
+func (h *Handler) remember(action string, now time.Time) (id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.plans) == maxPlans {
+		h.plans = slices.Delete(h.plans, 0, 1)
+	}
+	id = rand.Text()
+	h.plans = append(h.plans, plan{id: id, action: action, at: now})
+	return id
+}
+
+// take reports whether a plan of an action was shown and may be done, which is so once.
+func (h *Handler) take(id, action string, now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := slices.IndexFunc(h.plans, func(p plan) bool { return p.id == id && p.action == action })
+	if at < 0 {
+		return false
+	}
+	age := now.Sub(h.plans[at].at)
+	h.plans = slices.Delete(h.plans, at, at+1)
+	return age.Abs() <= planHolds
+}
+
+// refuse answers with why nothing was done.
+func refuse(w http.ResponseWriter, code int, why string) {
+	answer(w, code, struct{ Error string }{why})
+}
+
+// answer answers with v, which is made of texts.
+func answer(w http.ResponseWriter, code int, v any) {
+	content, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "encode answer: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(content) // who asked has gone
+}
