@@ -155,7 +155,7 @@ func TestThePageOfARealAgent(t *testing.T) {
 	tb.shows("#drain", "Emptying", "DEVICEOP", "NEVER", "budget", "plc")
 	tb.shows("#problems", "will not leave this node without action", "What to do", "plc")
 	tb.shows("#nodes", "cordoned")
-	tb.do(`document.querySelector("#audit").scrollIntoView()`)
+	tb.do(`document.querySelector("#audit").scrollIntoView({ behavior: "instant" })`)
 	tb.shows("#audit", "cordon", "DEVICEOP", "evict")
 	tb.shows("#metrics", "Requests to the API server")
 
@@ -186,4 +186,40 @@ func TestThePageOfARealAgent(t *testing.T) {
 		return nil
 	})
 	tb.shows("#audit", "uncordon")
+	f.acts(tb, m)
+}
+
+// acts requests a drain from the page, withdraws it, and does what is refused.
+func (f *fleet) acts(tb *tab, m *player.Member) {
+	tb.t.Helper()
+	do := func(name, plan string, says ...string) {
+		tb.t.Helper()
+		tb.press("[data-key='act " + name + "']")
+		tb.shows("#plan", plan, "This is the plan. Nothing has been changed.")
+		tb.press("#plan-do")
+		tb.shows("#plan", says...)
+		tb.press("#plan-close")
+	}
+	do("keep-cordon", "Idle", "It failed: node "+m.Name+" was not cordoned by zedkube")
+	do("drain-request", "Plan for the drain of "+m.Name, "A drain of this node has been requested.", "zedkube --root "+m.Root+" drain cancel", "Done.")
+	tb.shows("#drain", "Complete", "OPERATOR")
+	do("keep-cordon", "Complete", "The cordon of "+m.Name+" is kept.", "Done.")
+	do("drain-cancel", "Complete", "The operator's request has been withdrawn.", "Done.")
+	tb.shows("#drain", "Idle")
+	tb.shows("#nodes", "kept so by an operator")
+	do("workloads-disable", "Workloads: ", "The request to disable the workloads of the cluster has been made.", "Done.")
+	tb.shows("#device", "Disabled")
+	do("workloads-enable", "Workloads: Disabl", "The request to enable the workloads of the cluster has been made.", "Done.")
+	wait(tb.t, "the workloads are enabled", func() error {
+		if text := tb.text("#device"); strings.Contains(text, "Disabled") || strings.Contains(text, "Enabling") {
+			return fail("%s", text)
+		}
+		return nil
+	})
+	do("bundle", "without the secrets", "The archive was saved")
+	tb.do(`document.querySelector("#audit").scrollIntoView({ behavior: "instant" })`)
+	tb.shows("#audit", "command/support-bundle")
+	tb.do(`document.querySelector("#audit > div button")?.click()`) // the newest 20 are shown first
+	tb.shows("#audit", "command/drain request", "command/drain cancel", "command/drain keep-cordon", "command/workloads disable", "command/workloads enable", "command/support-bundle", "requested on the page", "was not cordoned by zedkube")
+	tb.do(`document.querySelector("header").scrollIntoView({ behavior: "instant" })`)
 }

@@ -60,7 +60,7 @@ func keepsItsPlace(t *testing.T, b *browser) {
 	d.full()
 	tb := b.open(t, d.url(), wide)
 	tb.shows("#apps", "historian")
-	tb.do(`document.querySelectorAll("#apps button")[1].focus()`)
+	tb.do(`document.querySelectorAll("#apps table button")[1].focus()`)
 	tb.do(`window.nodes = document.querySelector("#nodes table")`)
 	d.show(func(o *overview.Overview) { o.Apps.List[0].Name = "camera" })
 	tb.shows("#apps", "camera")

@@ -61,17 +61,18 @@ func showsNamesAsText(t *testing.T, b *browser) {
 	d.logs.past = []string{"2026-11-21T10:00:00Z " + asScript + "\n", "2026-11-21T10:00:01Z " + asImage + asEscape + "\n", "2026-11-21T10:00:02Z \xff\xfe!-- not the page\n"}
 
 	tb := b.open(t, d.url(), phone)
+	tb.unfold()
 	tb.shows("#problems", asImage, asScript, `\u001b[31mred\u001b]0;title\u0007\u202egnp`)
 	tb.shows("#apps", asScript)
 	tb.shows("#nodes", asImage)
 	tb.shows("#drain", asScript, asImage)
 	tb.shows("#device", asScript, `\u202e`)
 	tb.shows("#metrics", asImage)
-	tb.do(`document.querySelector("#cluster").scrollIntoView()`)
+	tb.do(`document.querySelector("#cluster").scrollIntoView({ behavior: "instant" })`)
 	tb.shows("#cluster", asScript, asImage)
-	tb.do(`document.querySelector("#audit").scrollIntoView()`)
+	tb.do(`document.querySelector("#audit").scrollIntoView({ behavior: "instant" })`)
 	tb.shows("#audit", asScript, asImage, `\u001b`, "A file cannot be read: "+asScript)
-	tb.do(`document.querySelector("#apps button").click()`)
+	tb.do(`document.querySelector("#apps table button").click()`)
 	tb.shows("#logs-out", asScript, asImage, `\u001b[31m`, `\xff\xfe!-- not the page`)
 	if eval[bool](tb, `"hacked" in window || document.querySelectorAll("img, script:not([src='/page.js'])").length > 0`) {
 		t.Error("a name became more than text")

@@ -27,11 +27,16 @@ func inAnyWindow(t *testing.T, b *browser) {
 		t.Run(name, func(t *testing.T) {
 			tb := b.open(t, d.url(), look)
 			tb.shows("#state", "Live")
+			if folded := eval[bool](tb, `getComputedStyle(document.querySelector("#storage > div")).display === "none"`); folded != (look.width == phone.width) {
+				t.Errorf("storage is folded: %v", folded)
+			}
+			tb.unfold()
 			tb.shows("#problems", "will not end by itself", "What to do: Run one more replica", "More: ", "Broken", "Warning")
 			tb.shows("#drain", "Emptying", "12 of 14 gone", "NEVER", "slow", "eve-kube-app/plc-0", "42% on node-1", "12m to go", "attempt 2 of 5", "kubectl -n eve-kube-app edit pdb plc")
+			tb.shows("#actions", "Drain this node", "zedkube --root /node-2 drain request", "Collect a support bundle")
 			tb.shows("#nodes", "node-3", "NotReachable", "cordoned", "drain for DEVICEOP", "2 of 2 witnesses")
 			tb.shows("#apps", "historian", "NotRunningState", "waits for a node with 4 GiB")
-			tb.shows("#storage", "pvc-0be1f2aa", "42%", "2 of 3 online")
+			tb.shows("#storage", "pvc-0be1f2aa", "42%", "2 of 3 online", "2.0 GiB")
 			tb.shows("#metrics", "CPU of this node", "Memory of cam", "4.0 cores")
 			tb.shows("#device", "plant-north", "10.244.244.2/28 on eth1", "ClientCertificateValid", "in 11d23h")
 			tb.sees(look, name)
@@ -43,9 +48,14 @@ func inAnyWindow(t *testing.T, b *browser) {
 // sees checks what an eye needs.
 func (tb *tab) sees(look window, name string) {
 	tb.t.Helper()
-	tb.do(`document.querySelector("#audit").scrollIntoView()`)
+	tb.do(`document.querySelector("#audit").scrollIntoView({ behavior: "instant" })`)
 	tb.shows("#audit", "cordon", "18 times", "DEVICEOP", "3 of the newest 3")
-	tb.do(`window.scrollTo(0, 0)`)
+	wait(tb.t, "the page is at its top", func() error {
+		if at := eval[int](tb, `(window.scrollTo({ top: 0, behavior: "instant" }), new Promise((done) => setTimeout(() => done(Math.round(scrollY)), 200)))`); at != 0 {
+			return fail("at %d px", at)
+		}
+		return nil
+	})
 	if over := eval[int](tb, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
 		tb.t.Errorf("the page is %d px wider than the window; the widest: %s", over, eval[string](tb, `[...document.querySelectorAll("*")].filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + "#" + e.id + "." + e.className).slice(0, 5).join(" ")`))
 	}

@@ -8,10 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/accessibility"
-	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
-
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/pkg/operate/page"
 )
@@ -41,6 +37,13 @@ func saysWhenItIsOld(t *testing.T, b *browser) {
 		}
 		return nil
 	})
+	if got := eval[string](tb, `document.title`); got != "Connection lost - (2) node-2 - zedkube" {
+		t.Errorf("the title of a page that is old is %q", got)
+	}
+	tb.do(`window.scrollTo({ top: document.body.scrollHeight, behavior: "instant" })`)
+	if top := eval[int](tb, `Math.round(document.querySelector("#old").getBoundingClientRect().top)`); top < 0 || top > 200 {
+		t.Errorf("at the end of the page the warning is at %d px", top)
+	}
 	if !strings.Contains(eval[string](tb, `document.body.className`), "old") {
 		t.Error("nothing but words says that the page is old")
 	}
@@ -51,6 +54,9 @@ func saysWhenItIsOld(t *testing.T, b *browser) {
 	tb.shows("#nodes", "node-4")
 	if !eval[bool](tb, `document.querySelector("#old").hidden`) {
 		t.Error("it calls itself old after the agent is back")
+	}
+	if got := eval[string](tb, `document.title`); got != "(2) node-2 - zedkube" {
+		t.Errorf("the title of a page that is live again is %q", got)
 	}
 }
 
@@ -115,55 +121,6 @@ func staysUnderThePointer(t *testing.T, b *browser) {
 	}
 }
 
-// worksWithoutAMouse goes through the page by keyboard, and by what a screen
-// reader is told.
-func worksWithoutAMouse(t *testing.T, b *browser) {
-	d := newDevice(t)
-	d.full()
-	tb := b.open(t, d.url(), phone)
-	tb.shows("#apps", "historian")
-	var stops []string
-	for range 40 {
-		tb.must(chromedp.Do(tb.ctx, chromedp.KeyEvent(kb.Tab)))
-		at := eval[string](tb, `(() => { const e = document.activeElement; return e === document.body ? "" : (e.getAttribute("aria-label") || e.innerText || e.id).trim().slice(0, 40) + (getComputedStyle(e).outlineStyle === "none" ? " (unseen)" : ""); })()`)
-		if at == "" {
-			break
-		}
-		stops = append(stops, at)
-	}
-	all := strings.Join(stops, "; ")
-	for _, want := range []string{"Skip to content", "Problems", "Logs", "Log of historian", "audit-text", "logs-follow", "Show"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no way by Tab to %q: %s", want, all)
-		}
-	}
-	if strings.Contains(all, "(unseen)") {
-		t.Errorf("the focus cannot be seen: %s", all)
-	}
-	tree, err := chromedp.Call(tb.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
-	tb.must(err)
-	roles := map[string]int{}
-	for _, n := range tree.Nodes {
-		if n.Ignored || n.Role == nil {
-			continue
-		}
-		role := strings.Trim(string(n.Role.Value), `"`)
-		roles[role]++
-		name := ""
-		if n.Name != nil {
-			name = strings.Trim(string(n.Name.Value), `"`)
-		}
-		if name == "" && strings.Contains(" button link checkbox searchbox combobox progressbar region image log navigation ", " "+role+" ") {
-			t.Errorf("a %s has no name", role)
-		}
-	}
-	for _, want := range []string{"main", "navigation", "banner", "region", "table", "columnheader", "rowheader", "cell", "heading", "status", "image", "log"} {
-		if roles[want] == 0 {
-			t.Errorf("a screen reader is told of no %s: %v", want, roles)
-		}
-	}
-}
-
 // prints checks what comes on paper.
 func prints(t *testing.T, b *browser) {
 	d := newDevice(t)
@@ -171,7 +128,7 @@ func prints(t *testing.T, b *browser) {
 	tb := b.open(t, d.url(), inDark)
 	tb.shows("#drain", "Emptying")
 	tb.media("print")
-	if got := eval[string](tb, `["nav", "#audit-form", "#logs"].map((s) => getComputedStyle(document.querySelector(s)).display).join(" ")`); got != "none none none" {
+	if got := eval[string](tb, `["nav", "#audit-form", "#logs", "#actions"].map((s) => getComputedStyle(document.querySelector(s)).display).join(" ")`); got != "none none none none" {
 		t.Errorf("controls are printed: %s", got)
 	}
 	if got := eval[string](tb, `getComputedStyle(document.documentElement).backgroundColor`); got != "rgb(255, 255, 255)" {
@@ -239,6 +196,7 @@ func asksOnceAtATime(t *testing.T, b *browser) {
 	}
 	tb := b.open(t, d.url(), phone)
 	tb.shows("#state", "Live")
+	tb.unfold()
 	eval[bool](tb, `(async () => {
 		for (let i = 0; i < 6; i++) {
 			document.querySelector(i % 2 ? "header" : "#audit").scrollIntoView({ behavior: "instant" });

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/operate/actions"
 	"github.com/zedkube/zedkube/pkg/operate/clusterview"
 	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
@@ -63,6 +65,7 @@ type device struct {
 	trail   page.Trail
 	cluster []clusterview.Row // what the other nodes tell, one after the other
 	hold    chan struct{}     // nil, or closed for all of them but the first to be told
+	did     []string          // commands that the page ran
 	stopped func()
 	socket  string
 }
@@ -109,6 +112,9 @@ func (d *device) start() {
 	log.SetOutput(io.Discard)
 	routes := d.page.Routes()
 	routes[clusterview.Path] = localserver.Route{Handler: http.HandlerFunc(d.tell), Access: localserver.WithToken, Stream: true}
+	act := &actions.Handler{Operations: types.NoOperations{}, Program: "zedkube --root /node-2", Run: d.run}
+	routes[actions.Path] = localserver.Route{Handler: http.HandlerFunc(act.List), Access: localserver.WithToken}
+	routes[actions.Path+"/"] = localserver.Route{Handler: act, Methods: []string{http.MethodGet, http.MethodHead, http.MethodPost}, Effect: "what the command changes"}
 	server := &localserver.Component{
 		Log: log, Pulse: &loop.Pulse{}, Status: &pubsub.Table[types.EdgeNodeClusterStatus]{},
 		Socket: d.socket, Address: d.direct, PageToo: true, TokenFile: d.token, Routes: routes,
@@ -191,6 +197,27 @@ func relay(near net.Conn, socket string) {
 		_, _ = io.Copy(far, near)
 	}()
 	_, _ = io.Copy(near, far)
+}
+
+// run plays the commands of the program.
+func (d *device) run(_ context.Context, out io.Writer, args ...string) error {
+	line := strings.Join(args, " ")
+	d.mu.Lock()
+	d.did = append(d.did, line)
+	d.mu.Unlock()
+	if line == "drain plan" {
+		fmt.Fprint(out, "Plan for the drain of node-2, nothing is changed\n  verdict   it would not end by itself\n")
+		return nil
+	}
+	fmt.Fprintf(out, "said by %s %s%s\n", line, asScript, asEscape)
+	return nil
+}
+
+// hasRun reports whether the page ran a command.
+func (d *device) hasRun(line string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Contains(d.did, line)
 }
 
 func (d *device) overview(now time.Time) overview.Overview {

@@ -152,6 +152,12 @@ func (tb *tab) press(selector string) {
 	})
 }
 
+// unfold unfolds all parts of the page.
+func (tb *tab) unfold() {
+	tb.t.Helper()
+	tb.do(`document.querySelectorAll("h2 button[aria-expanded=false]").forEach((b) => b.click())`)
+}
+
 // text is what an element shows.
 func (tb *tab) text(selector string) string {
 	tb.t.Helper()

@@ -38,7 +38,7 @@ func busyDay(now time.Time) overview.Overview {
 		Report:  overview.Report{},
 		Drain:   overview.Drain{Source: told("/run/zedkube/NodeDrainProgress/global.json", ago(2*time.Second)), Progress: progress(now), Status: "DRAINRETRYING", RequestedBy: "DEVICEOP"},
 		Storage: overview.Storage{
-			Settings: []overview.StorageSetting{{Name: "DrainPolicy", StorageLevel: types.StorageLevel{Wanted: "block-for-eviction", Actual: "block-for-eviction"}}},
+			Settings: []overview.StorageSetting{{Name: "DiskReservation", StorageLevel: types.StorageLevel{Wanted: "2147483648", Actual: "2147483648"}}, {Name: "DrainPolicy", StorageLevel: types.StorageLevel{Wanted: "block-for-eviction", Actual: "block-for-eviction"}}},
 			Volumes: []overview.Volume{
 				{Name: "pvc-7c1d8a3e", State: "attached", Robustness: "healthy", Bytes: 20 << 30, Replicas: 3, Online: 3, Here: true},
 				{Name: "pvc-0be1f2aa", State: "attached", Robustness: "degraded", Substate: "rebuilding", Bytes: 100 << 30, Replicas: 3, Online: 2, Here: true, Rebuilding: 42},

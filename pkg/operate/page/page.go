@@ -1,6 +1,6 @@
 // Package page shows people this device in a browser: what is wrong, the nodes,
 // the applications, the drain, measurements, the audit trail and the logs of
-// applications. It is read-only.
+// applications. What it lets people do is package actions'.
 //
 //	reads:  an overview of the device's files, measurements, AppInstanceConfig, app pods
 //	writes: MetricsLook, while someone looks

@@ -2,6 +2,7 @@
 // that part is in view, and what they say is drawn as it comes.
 import { ask } from "/ask.js";
 import { age, clean, h, look, now, p, span, table, when } from "/draw.js";
+import { isFolded } from "/fold.js";
 
 const every = 10000;
 const list = (x) => Array.isArray(x) ? x : [];
@@ -24,7 +25,7 @@ async function* lines(body) {
 }
 
 async function refresh() {
-  if (document.hidden || !inView || asking) return;
+  if (document.hidden || !inView || isFolded("cluster") || asking) return;
   asking = true;
   try {
     const answer = await ask("/api/cluster-view");
@@ -101,6 +102,7 @@ export function watchCluster() {
     inView = all.at(-1).isIntersecting;
     refresh();
   }).observe(document.getElementById("cluster"));
+  document.getElementById("cluster").addEventListener("fold", refresh);
   setInterval(refresh, every);
   draw();
 }

@@ -105,6 +105,9 @@ export function table(caption, columns, rows) {
       h("tr", { role: "row" }, columns.map((c, i) => cell(c, row, i)))))));
 }
 
+// newest are rows with the newest first, but those that matter most before all others.
+export const newest = (rows, matters = () => false, at = (x) => x.Since) => [...rows].sort((a, b) => matters(b) - matters(a) || when(at(b)) - when(at(a)));
+
 // facts is a list of names and values; what has no value is left out.
 export function facts(pairs) {
   const rows = pairs.map(([name, ...inner]) => [name, inner.flat(3).filter((x) => x != null && x !== "" && x !== false)]);

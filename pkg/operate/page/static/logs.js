@@ -1,6 +1,7 @@
 // The log of an application: read only while somebody wants it.
 import { ask } from "/ask.js";
 import { clean } from "/draw.js";
+import { fold } from "/fold.js";
 
 const most = 2000; // lines that are kept
 const longest = 20000; // of what has no end of line yet
@@ -27,6 +28,7 @@ export function offerApps(apps) {
 // showLogs begins with one application.
 export function showLogs(uuid) {
   $("logs-app").value = uuid;
+  fold("logs", false);
   $("logs").scrollIntoView({ behavior: "instant" }); // while a page moves, a press on Stop misses it
   $("logs-out").focus({ preventScroll: true });
   read(uuid, $("logs-follow").checked);

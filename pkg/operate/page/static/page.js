@@ -6,6 +6,8 @@ import { offerApps, showLogs } from "/logs.js";
 import { watchAudit } from "/audit.js";
 import { watchCluster } from "/cluster.js";
 import { ask, events, whenTold } from "/ask.js";
+import { foldable } from "/fold.js";
+import { loadActions } from "/actions.js";
 
 const $ = (id) => document.getElementById(id);
 const silence = 40000; // the agent gives a sign every 15 s
@@ -18,6 +20,7 @@ let lostAt = 0; // 0 while connected
 let trouble = "";
 let readAt = 0; // by the device's clock
 let again = 0;
+let title = "zedkube";
 let refused = ""; // why the agent does not tell
 const token = "The agent requires its token";
 
@@ -40,6 +43,7 @@ async function connect() {
     const answer = await ask("/api/events", me.signal);
     refused = answer.ok ? "" : answer.status === 401 || answer.status === 429 ? token : clean((await answer.text()).slice(0, 300));
     if (answer.ok) {
+      loadActions();
       for await (const [name, data] of events(answer.body)) {
         if (source !== me) return;
         heard();
@@ -78,6 +82,8 @@ function say() {
     state = "Old"; what = "The agent is running, but reading its files takes too long"; age = `(for ${span(now() - readAt)}).`;
   }
   put("state", heardAt || lostAt ? state : "Contacting the agent");
+  const shown = what ? `${state} - ${title}` : title; // who has the page in another tab sees that it is old
+  if (document.title !== shown) document.title = shown;
   put("state-age", heardAt ? `· device time ${clock(now())}` : "");
   put("old-what", what);
   put("old-age", age);
@@ -93,7 +99,8 @@ const drawn = new Map();
 function draw(o) {
   put("name", clean(o.Node?.Name || o.Node?.DeviceName || "zedkube"));
   const n = (o.Problems ?? []).length;
-  document.title = (n ? `(${n}) ` : "") + clean(o.Node?.Name || "this node") + " - zedkube";
+  title = (n ? `(${n}) ` : "") + clean(o.Node?.Name || "this node") + " - zedkube";
+  say();
   offerApps(o.Apps?.List ?? []);
   for (const [id, of, make] of parts(showLogs)) {
     const content = JSON.stringify(of(o));
@@ -125,6 +132,7 @@ setInterval(() => {
   tick();
 }, 1000);
 
+foldable();
 whenTold(connect);
 connect();
 watchAudit();

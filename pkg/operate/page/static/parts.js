@@ -1,6 +1,7 @@
 // The parts of the page that an overview is drawn as: for each, what of the
 // overview it depends on, and how it is drawn.
-import { age, ago, bar, bytes, clean, facts, h, look, p, span, table, when } from "/draw.js";
+import { age, ago, bar, bytes, clean, facts, h, look, newest, p, span, table, when } from "/draw.js";
+import { withCommands } from "/commands.js";
 
 const list = (x) => Array.isArray(x) ? x : [];
 
@@ -14,9 +15,9 @@ function told(t, what) {
 function problems(o) {
   const all = list(o.Problems);
   if (!all.length) return [p("good", "Nothing that the agent knows of.")];
-  return [h("ul", { class: "plain" }, all.map((x) => h("li", { class: x.Severity === "bad" ? "problem is-bad" : "problem" },
+  return [h("ul", { class: "plain" }, newest(all, (x) => x.Severity === "bad").map((x) => h("li", { class: x.Severity === "bad" ? "problem is-bad" : "problem" },
     p("", look(x.Severity === "bad" ? "bad" : "warn", x.Severity === "bad" ? "Broken" : "Warning"), x.About && [" ", h("strong", {}, x.About)], ": ", x.What),
-    p("", x.Remedy && [h("strong", {}, "What to do: "), x.Remedy]),
+    p("", x.Remedy && [h("strong", {}, "What to do: "), withCommands(x.Remedy, `${x.Name} ${x.About}`)]),
     p("dim", when(x.Since) ? ["Began ", age(x.Since), ". "] : "", x.Name && ["More: ", h("a", { href: "/manual#" + String(x.Name).toLowerCase() }, x.Name), "."]))))];
 }
 
@@ -24,6 +25,7 @@ const phases = {
   Idle: ["", "no drain"], Gates: ["warn", "waiting for its turn; no pod has been evicted yet"], Emptying: ["warn", "cordoned, pods are being evicted"],
   Complete: ["good", "the device may go down"], NoCordon: ["bad", "failed: the node could not be cordoned"], NotEmpty: ["bad", "failed: the deadline has passed"],
 };
+const never = (x) => x.Outlook === "never";
 const outlook = (x) => x.Outlook === "never" ? look("never", "NEVER") : look("slow", "slow");
 const cordons = { zedkube: "by zedkube, for the drain", operator: "by somebody else", "tie-breaker": "as tie-breaker", kept: "and kept so by an operator" };
 
@@ -48,8 +50,8 @@ function drain(o) {
       ["written", age(d.At)],
     ]),
   ];
-  if (list(r.Blockers).length) inner.push(table(counted("pod", r.Blockers, r.BlockersOmitted, r.Forced), blockers, r.Blockers));
-  if (list(r.Volumes).length) inner.push(table(counted("volume", r.Volumes, r.VolumesOmitted, r.Forced), volumes, r.Volumes));
+  if (list(r.Blockers).length) inner.push(table(counted("pod", r.Blockers, r.BlockersOmitted, r.Forced), blockers, newest(r.Blockers, never)));
+  if (list(r.Volumes).length) inner.push(table(counted("volume", r.Volumes, r.VolumesOmitted, r.Forced), volumes, newest(r.Volumes, never)));
   if (list(r.Stranded).length) inner.push(p("warn", "Can run only here and go down with the device: ", r.Stranded.join(", "), more(r.StrandedOmitted)));
   return inner;
 }
@@ -63,14 +65,14 @@ const remains = (r) => {
 };
 const blockers = [
   ["Pod", (x) => x.Pod], ["Outlook", outlook], ["Cause", (x) => x.Cause], ["Why", (x) => x.Why],
-  ["What to do", (x) => x.Remedy || "wait"], ["Since", (x) => age(x.Since)],
+  ["What to do", (x) => x.Remedy ? withCommands(x.Remedy, x.Pod) : "wait"], ["Since", (x) => age(x.Since)],
 ];
 const volumes = [
   ["Volume", (x) => [x.Name, x.Claim && h("div", { class: "dim" }, x.Claim)]], ["Outlook", outlook],
   ["Why", (x) => [x.Why, x.LastHere && h("div", { class: "never" }, "the last healthy replica is here")]],
   ["Replicas", (x) => `${x.Healthy} of ${x.Replicas} healthy`],
   ["Rebuild", (x) => x.Rebuilding && [bar("rebuilt", x.Percent, 100), ` ${x.Percent}% on ${clean(x.Rebuilding)}`, h("div", {}, x.ETA > 0 ? `${span(x.ETA * 1000)} to go` : "time left unknown")]],
-  ["What to do", (x) => x.Remedy || "wait"], ["Since", (x) => age(x.Since)],
+  ["What to do", (x) => x.Remedy ? withCommands(x.Remedy, x.Name) : "wait"], ["Since", (x) => age(x.Since)],
 ];
 
 function nodes(o) {
@@ -119,8 +121,9 @@ const volumeColumns = [
   ["Rebuild", (v) => v.Rebuilding > 0 && [bar("rebuilt", v.Rebuilding, 100), ` ${v.Rebuilding}%`]],
   ["Size", (v) => bytes(v.Bytes), "num"],
 ];
+const measure = (x, value) => x.Name === "DiskReservation" && /^\d+$/.test(value) ? bytes(Number(value)) : value;
 const settingColumns = [
-  ["Setting", (x) => x.Name], ["Wanted", (x) => x.Wanted], ["Actual", (x) => x.Actual], ["Reason", (x) => x.Why && look("warn", x.Why)],
+  ["Setting", (x) => x.Name], ["Wanted", (x) => measure(x, x.Wanted)], ["Actual", (x) => measure(x, x.Actual)], ["Reason", (x) => x.Why && look("warn", x.Why)],
 ];
 
 const truth = { True: "good", False: "bad", Unknown: "dim" };
@@ -148,8 +151,8 @@ function device(o) {
       ["k3s", list(o.K3s).map((x) => h("div", {}, clean(x)))],
     ]),
   ]),
-  list(o.Conditions?.List).length ? table("conditions, and since when", conditionColumns, o.Conditions.List) : null,
-  list(o.Report?.Sections).some((x) => x.Why) ? table("stale parts of the report", sectionColumns, o.Report.Sections.filter((x) => x.Why)) : null,
+  list(o.Conditions?.List).length ? table("conditions, the newest first", conditionColumns, newest(o.Conditions.List)) : null,
+  list(o.Report?.Sections).some((x) => x.Why) ? table("stale parts of the report", sectionColumns, newest(o.Report.Sections.filter((x) => x.Why), undefined, (x) => x.StaleSince)) : null,
   list(o.Unreadable).length ? table("unreadable files", [["File", (x) => x.File], ["Why", (x) => x.Why]], o.Unreadable) : null];
 }
 const conditionColumns = [
