@@ -45,7 +45,7 @@ func (m *Manual) html(b *strings.Builder, file string, block Block) {
 	case Paragraph:
 		fmt.Fprintf(b, "<p>%s</p>\n", text(block.Text))
 	case Code:
-		fmt.Fprintf(b, "<pre>%s</pre>\n", html.EscapeString(block.Text))
+		fmt.Fprintf(b, "<pre tabindex=\"0\">%s</pre>\n", html.EscapeString(block.Text))
 	case List:
 		b.WriteString("<ul>\n")
 		for _, item := range block.Items {
