@@ -15,6 +15,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/test/agent"
 )
 
 // runLocal runs the local server of an agent on an empty root, on loopback too.
@@ -24,7 +25,7 @@ func runLocal(t *testing.T) (socket *http.Client, p device.Paths) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := device.Options{Root: t.TempDir()}
+	o := device.Options{Root: t.TempDir(), Program: agent.Build(t)}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	if err := errors.Join(o.Page.Set(port), l.Close()); err != nil {
 		t.Fatal(err)

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -18,7 +18,6 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/loglevel"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
-	"github.com/zedkube/zedkube/pkg/cli"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/cluster/clusterstatus"
@@ -67,17 +66,6 @@ import (
 
 // component is one behaviour of the agent. Run returns when ctx is done.
 type component interface{ Run(ctx context.Context) }
-
-// runner runs commands of this program in this process. None of them is the agent.
-func runner(o device.Options) func(ctx context.Context, out io.Writer, args ...string) error {
-	return func(ctx context.Context, out io.Writer, args ...string) error {
-		c := cli.New(o.Version, func(context.Context, device.Options) error { return errors.New("the agent runs already") })
-		c.SetArgs(append([]string{"--root", o.Root, "--kubeconfig", o.Kubeconfig}, args...))
-		c.SetOut(out)
-		c.SetErr(out)
-		return c.ExecuteContext(ctx)
-	}
-}
 
 // wire is the map of the daemon: each component shows in its fields what it
 // reads and what it writes. The lines of applications go to out.
@@ -201,7 +189,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		Version: p.Version, Lease: kubeapi.StatsLease, Pulses: pulses, Bus: bus, Requests: requests, Operations: record,
 		Info: info, Nodes: kube.Nodes, API: kube.API, Leases: kube.Leases,
 		Leader: leaderInfo, Progress: drainProgress, Health: reportHealth, Conditions: nodeConditions, Lifecycle: lifecycle,
-		Object: clusterObject, Overview: health.Judged(live.Overview),
+		Object: clusterObject, Overview: overview.Shared(health.Judged(live.Overview), 5*time.Second),
 	}
 	trails := &page.Trails{Dir: p.Audit}
 	shown := &page.Page{

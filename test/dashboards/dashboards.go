@@ -25,7 +25,7 @@ func fleet() *dashboard.DashboardBuilder {
 		WithRow(dashboard.NewRowBuilder("Now")).
 		WithPanel(number("Agents that answer", `sum(up{job="zedkube"})`, "")).
 		WithPanel(alarming(number("Agents that do not answer", `count(up{job="zedkube"} == 0) or vector(0)`, ""))).
-		WithPanel(alarming(number("Serious problems", `sum(zedkube:problems:sum{severity="bad"})`, ""))).
+		WithPanel(alarming(number("Nodes with serious problems", `count(zedkube_problems{severity="bad"} > 0) or vector(0)`, ""))).
 		WithPanel(alarming(number("Nodes not ready", `sum(zedkube:nodes:sum{state="not_ready"})`, ""))).
 		WithPanel(alarming(number("Applications not running", `sum(zedkube:apps:sum{state="not_running"})`, ""))).
 		WithPanel(alarming(number("Volumes at their last replica or faulted", `sum(zedkube:volumes:sum{state=~"last_replica|faulted"})`, ""))).
@@ -50,7 +50,7 @@ func cluster() *dashboard.DashboardBuilder {
 		WithPanel(graph("Volumes", "short", line(`sum by (state) (zedkube_volumes{instance=~"$instance"})`, "{{state}}"))).
 		WithPanel(list("Who reports", `max by (instance) (zedkube_lease_held{instance=~"$instance"} == 1)`)).
 		WithRow(dashboard.NewRowBuilder("Its nodes")).
-		WithPanel(list("Problems", `sum by (instance, name, severity) (zedkube_problem{instance=~"$instance"})`)).
+		WithPanel(list("Problems", `sum by (instance, name, severity) (zedkube_problem{instance=~"$instance"})`).Span(8)).
 		WithPanel(graph("Ready", "short", line(`zedkube_node_ready{instance=~"$instance"}`, "{{instance}}"))).
 		WithPanel(graph("Cordoned", "short", line(`sum by (instance, by) (zedkube_node_cordoned{instance=~"$instance"} == 1)`, "{{instance}} by {{by}}"))).
 		WithPanel(graph("Phase of the drain", "short", line(`zedkube_drain_phase{instance=~"$instance"} == 1`, "{{instance}} {{phase}}"))).
@@ -70,6 +70,7 @@ func node() *dashboard.DashboardBuilder {
 		WithPanel(alarming(number("Problems", `sum(zedkube_problems{instance="$instance"})`, ""))).
 		WithPanel(number("Pods that the drain has yet to remove", `zedkube_drain_pods_left{instance="$instance"}`, "")).
 		WithPanel(number("Time since the drain was requested", `zedkube_drain_seconds{instance="$instance"}`, "s")).
+		WithRow(dashboard.NewRowBuilder("What is wrong")).
 		WithPanel(list("Conditions that are false", `max by (condition) (zedkube_condition{instance="$instance",status="false"} == 1)`)).
 		WithPanel(list("Problems by name", `sum by (name, severity) (zedkube_problem{instance="$instance"})`)).
 		WithRow(dashboard.NewRowBuilder("Its drain")).
@@ -102,7 +103,7 @@ func instances(several bool) *dashboard.QueryVariableBuilder {
 	v := dashboard.NewQueryVariableBuilder("instance").Label("Node").Datasource(source()).Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
 		Sort(dashboard.VariableSortAlphabeticalAsc).Query(dashboard.StringOrMap{String: cog.ToPtr(`label_values(up{job="zedkube"}, instance)`)})
 	if several {
-		v = v.Multi(true).IncludeAll(true)
+		v = v.Multi(true).IncludeAll(true).AllValue(".+") // not a list of 1,000 names
 	}
 	return v
 }
@@ -116,6 +117,8 @@ func graph(title, unit string, lines ...*prometheus.DataqueryBuilder) *timeserie
 	if unit == "s" {
 		p = timeseries.NewPanelBuilder().Title(title).Datasource(source()).Unit(unit).Span(8).Height(7)
 	}
+	p = p.Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
+		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
 	for i, l := range lines {
 		p = p.WithTarget(l.RefId(string(rune('A' + i))))
 	}
@@ -123,7 +126,7 @@ func graph(title, unit string, lines ...*prometheus.DataqueryBuilder) *timeserie
 }
 
 func number(title, expr, unit string) *stat.PanelBuilder {
-	return stat.NewPanelBuilder().Title(title).Datasource(source()).Unit(unit).NoValue("0").Span(4).Height(4).GraphMode(common.BigValueGraphModeNone).
+	return stat.NewPanelBuilder().Title(title).Datasource(source()).Unit(unit).NoValue("no data").Span(4).Height(4).GraphMode(common.BigValueGraphModeNone).
 		WithTarget(prometheus.NewDataqueryBuilder().Expr(expr).Datasource(source()).RefId("A").Instant())
 }
 

@@ -113,6 +113,7 @@ func recorded(t *testing.T) []string {
 		`up{job="zedkube",instance="node-1"} 1x70`, `up{job="zedkube",instance="node-2"} 0x70`,
 		`process_start_time_seconds{job="zedkube",instance="node-1"} 1x70`, `process_cpu_seconds_total{job="zedkube",instance="node-1"} 0+1x70`,
 		`process_resident_memory_bytes{job="zedkube",instance="node-1"} 5e7x70`, `go_memstats_heap_inuse_bytes{job="zedkube",instance="node-1"} 1e7x70`,
+		`zedkube_node_ready{job="zedkube",instance="node-1"} 1x70`, // the API server of the recording is silent
 		`zedkube_component_step_errors_total{job="zedkube",instance="node-1",component="apps"} 0+1x70`,
 	}
 	seen := map[string]bool{}

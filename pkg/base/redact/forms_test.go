@@ -23,7 +23,7 @@ var forms = []string{
 	"wpa_key=SEKRET", "--db-pass=SEKRET", "pass := SEKRET", `pass = "a \"b\" SEKRET"`, "wireguard key: SEKRET", "key = SEKRET", "a=b&pass=SEKRET", "x.pass=SEKRET", "pass:\n  SEKRET", "pin: |\n  SEKRET\n", "  pass:\n    - SEKRET", "_auth = SEKRET", "smtp_auth=SEKRET", "X-My-Auth: SEKRET", "session_id=SEKRET", "session-id: SEKRET",
 	"snmp-server community SEKRET ro", "community: SEKRET", "snmpd: rocommunity SEKRET 10.0.0.0/8", "rwcommunity SEKRET", "rocommunity6 SEKRET",
 	"DefaultEndpointsProtocol=https;AccountName=x;AccountKey=SEKRET;EndpointSuffix=core",
-	"sshpass -p SEKRET ssh me@x", "sshpass -pSEKRET ssh x", "docker login -u me -p SEKRET reg", "docker login -pSEKRET reg", "mysql -u me -pSEKRET db", "mysql -p'SEKRET' db",
+	"k3s server -t SEKRET", "/usr/bin/k3s agent --server https://x -t SEKRET", "sshpass -p SEKRET ssh me@x", "sshpass -pSEKRET ssh x", "docker login -u me -p SEKRET reg", "docker login -pSEKRET reg", "mysql -u me -pSEKRET db", "mysql -p'SEKRET' db",
 	"smbclient -U u%SEKRET //x/y", "smbclient //x/y --user=u%SEKRET", "ldapsearch -x -w SEKRET -b dc=x", "ldapsearch -w 'SEKRET'", "redis-cli -a SEKRET",
 	"openssl rsa -passin pass:SEKRET", "PGPASSWORD=SEKRET psql",
 	"Authorization: NTLM SEKRET", `Authorization: Digest username="me", response="SEKRET"`, "auth: SEKRET", "auth: Basic SEKRET", `auth = "Bearer SEKRET"`, "Proxy-Authorization: Basic SEKRET",

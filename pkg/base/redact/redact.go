@@ -57,6 +57,7 @@ var secret = onUse(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 var weak = onUse(`(?i)(authorization\\*["']?\s*[:=]\s*\\*["']?(?:ntlm|digest|aws4-hmac-sha256)\s+)[^\n]+` +
 	`|(\bsnmp[\w-]*\s+community\s+|\br[ow]community6?\s+)\S+` +
 	`|(\b(?:sshpass|mysql|mysqldump|mysqladmin|mariadb|(?:docker|podman|nerdctl|helm registry|buildah|skopeo)\s+login)\b[^\n|;&]*?\s-p\s*\\*["']?)[^\s"'\\]+` +
+	`|(\bk3s (?:server|agent)\b[^\n|;&]*?\s-t\s*\\*["']?)[^\s"'\\]+` +
 	`|(\bredis-cli\b[^\n|;&]*?\s-a\s*\\*["']?)[^\s"'\\]+` +
 	`|(\bldap[a-z]+\b[^\n|;&]*?\s-w\s*\\*["']?)[^\s"'\\]+` +
 	`|(\b(?:smbclient|smbget|rpcclient)\b[^\n|;&]*?\s(?:-U|--user)[ \t=]*\\*["']?[^\s"'\\%]+%)[^\s"'\\]+` +
@@ -67,7 +68,7 @@ var weak = onUse(`(?i)(authorization\\*["']?\s*[:=]\s*\\*["']?(?:ntlm|digest|aws
 	`|\$(?:1|2[aby]?|5|6|7|y|apr1|pbkdf2[a-z0-9-]*|argon2(?:id|i|d))\$[^\s:"']+` +
 	`|\{s?(?:sha|md5|sha256|sha384|sha512|crypt|pbkdf2[a-z0-9-]*)\}[a-z0-9+/=$.]{8,}`)
 
-const weakStays = "${1}${2}${3}${4}${5}${6}${7}${8}" + Hidden
+const weakStays = "${1}${2}${3}${4}${5}${6}${7}${8}${9}" + Hidden
 
 // hash is that of a password for NTLM: two beside each other, or one at the end of
 // an account in a dump.
@@ -110,7 +111,7 @@ var hints = []string{
 	"token", "passw", "pwd", "passphrase", "psk", "secret", "authorization", "cookie", "signature", "sig=", "credential",
 	"apikey", "api-key", "api_key", "accesskey", "access-key", "access_key", "encryptionkey", "encryption-key", "encryption_key",
 	"sharedkey", "shared-key", "shared_key", "privatekey", "private-key", "private_key", "client-key", "bearer", "key ", "k1", "eyj", "/import/", "-u",
-	"community", "sshpass", "mysql", "mariadb", "login", "redis-cli", "ldap", "smbclient", "smbget", "rpcclient", "-passin", "-passout", "hooks.slack",
+	"community", "k3s server", "k3s agent", "sshpass", "mysql", "mariadb", "login", "redis-cli", "ldap", "smbclient", "smbget", "rpcclient", "-passin", "-passout", "hooks.slack",
 	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "asia", "xox", "sk-", "hvs.", "aiza", "npm_", "dckr_pat_", "ya29.", "$",
 	"{sha", "{ssha", "{md5", "{smd5", "{crypt", "{pbkdf2",
 }

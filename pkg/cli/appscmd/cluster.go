@@ -22,8 +22,8 @@ type clusterApp struct {
 // clusterApps are the applications of all nodes, each as the node on which it is scheduled
 // tells, or else as any that has it configured. Where two nodes say that it is theirs, both
 // are listed.
-func clusterApps(v device.ClusterView) (all []clusterApp) {
-	here := map[string]bool{}
+func clusterApps(v device.ClusterView) []clusterApp {
+	all, here := []clusterApp{}, map[string]bool{}
 	for _, r := range v.Nodes {
 		if r.View == nil {
 			continue

@@ -76,11 +76,7 @@ func (l logsOptions) printFile(ctx context.Context, p device.Paths, name string,
 		}
 		return v
 	}
-	err = out.Follow(ctx, t, terminal.Watch{Look: look, Every: terminal.WatchEvery, Events: true})
-	if ctx.Err() != nil { // which is how it ends
-		return nil
-	}
-	return err
+	return out.Follow(ctx, t, terminal.Watch{Look: look, Every: terminal.WatchEvery, Events: true})
 }
 
 // fileLine is a line of such a log as a document.
@@ -157,7 +153,9 @@ func (f *logFile) more() ([]byte, error) {
 		return text, nil //nolint:nilerr // it is looked at again
 	}
 	f.in.Close()
-	text = append(text, f.part...)
+	if len(f.part) > 0 {
+		text = append(append(text, f.part...), '\n')
+	}
 	*f = *next
 	rest, err := f.rest()
 	return append(text, rest...), err

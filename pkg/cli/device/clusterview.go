@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +35,7 @@ const (
 	clusterEvery = 5 * time.Second        // while somebody watches: each time all nodes are asked
 	// clusterPatience is for a turn, the nodes, and the agent itself.
 	clusterPatience = 2*clusterview.AskFor + 4*time.Second
-	maxClusterLine  = 2 * clusterview.MaxAnswer // texts for people take more bytes than they were told in
+	maxClusterLine  = 8 * clusterview.MaxAnswer // a character of what a node tells takes up to six
 )
 
 // ClusterFlag adds --cluster to a command.
@@ -50,7 +52,8 @@ type ClusterLook struct {
 	lines chan clusterLine
 	wake  chan struct{}
 	seen  ClusterView
-	ended bool // the view that is being read has
+	named map[string]bool // the nodes of the view that is being read
+	ended bool            // the view that is being read has
 }
 
 // clusterLine is a line, or how a view ended.
@@ -164,11 +167,18 @@ func (l *ClusterLook) note(line clusterLine) {
 		l.seen.Problem = line.err.Error()
 	case line.ended:
 		l.seen.Problem = ""
+		// One that is no longer there is not shown as if it were.
+		l.seen.Nodes = slices.DeleteFunc(l.seen.Nodes, func(r clusterview.Row) bool { return !l.named[r.Name] })
+		l.named = nil
 	case line.Row == nil:
 		if !line.NodesAt.IsZero() {
 			l.seen.NodesAt = line.NodesAt
 		}
 	default:
+		if l.named == nil {
+			l.named = map[string]bool{}
+		}
+		l.named[line.Row.Name] = true
 		at := slices.IndexFunc(l.seen.Nodes, func(r clusterview.Row) bool { return r.Name == line.Row.Name })
 		switch {
 		case at < 0:
@@ -202,6 +212,9 @@ func (p Paths) readCluster(only string) func(context.Context, func(clusterview.L
 			return fmt.Errorf("ask the agent: %w", err)
 		}
 		answer, err := client.Do(r)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return errors.New("the agent is not running")
+		}
 		if err != nil {
 			return fmt.Errorf("ask the agent: %w", err)
 		}

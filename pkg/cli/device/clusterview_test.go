@@ -3,6 +3,7 @@ package device
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -164,5 +165,35 @@ func TestAnAnswerThatIsCutOrNoneIsSaid(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), r.want) || terminal.ExitCode(err) != r.code {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestANodeThatIsNoLongerThereIsNotShown(t *testing.T) {
+	l := &ClusterLook{View: sayStates}
+	view := func(names ...string) string {
+		for _, name := range names {
+			l.note(clusterLine{Line: clusterview.Line{Row: &clusterview.Row{Name: name, State: clusterview.Answered}}})
+		}
+		l.note(clusterLine{ended: true})
+		var shown []string
+		for _, r := range l.seen.Nodes {
+			shown = append(shown, r.Name)
+		}
+		return strings.Join(shown, " ")
+	}
+	for _, want := range []string{"n1 n2 n3", "n1 n3", "n1 n3 n4"} {
+		if got := view(strings.Fields(want)...); got != want {
+			t.Errorf("%q are shown, there are %q", got, want)
+		}
+	}
+}
+
+// TestAnAnswerOfOddCharactersIsRead has a node tell what takes six times the bytes where it is encoded
+// again.
+func TestAnAnswerOfOddCharactersIsRead(t *testing.T) {
+	remark := strings.Repeat("<", clusterview.MaxAnswer)
+	raw, err := json.Marshal(clusterview.Line{Row: &clusterview.Row{Name: "n1", View: &clusterview.View{Remarks: []string{remark}}}})
+	if err != nil || len(raw) >= maxClusterLine {
+		t.Errorf("a line of %d bytes, %d are read: %v", len(raw), maxClusterLine, err)
 	}
 }

@@ -35,6 +35,7 @@ type Options struct {
 	Reports    statusserver.Reports
 	Consent    k3supdate.Consent
 	OnCluster  bool          // the page, too
+	Program    string        // file of this program, whose commands the page runs; no flag of the program sets it
 	Hour       time.Duration // how long an hour is, where a test wants a shorter one; no flag of the program sets it
 }
 

@@ -3,20 +3,26 @@ package draincmd
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/clusterview"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
 
 // otherNode is the node that is asked about, "" for this one.
 func otherNode(p device.Paths, args []string) string {
-	if info, err := device.OwnName(p); len(args) == 0 || err == nil && info.NodeName() == args[0] {
+	if len(args) == 0 {
 		return ""
 	}
-	return args[0]
+	name := terminal.Named("node", args[0])
+	if info, err := device.OwnName(p); err == nil && info.NodeName() == name {
+		return ""
+	}
+	return name
 }
 
 // viewCluster shows the drains of all nodes, or all that is known of the one of node.
@@ -60,7 +66,7 @@ func told(r clusterview.Row, now time.Time) toldRecord {
 		return t
 	}
 	d := r.View.Drain
-	t.Progress, t.WrittenAt, t.Request, t.Forced = d.Progress, d.At, d.Request, len(d.Forced) > 0
+	t.Progress, t.WrittenAt, t.Request, t.Forced = d.Progress, d.At, d.Request, slices.ContainsFunc(d.Forced, func(f overview.ForceFile) bool { return f.Ignored == "" })
 	if d.Status != "" {
 		t.EVESees = d.Status + ", for " + d.RequestedBy
 	}
@@ -96,6 +102,13 @@ func (t toldRecord) put(s *terminal.Screen) {
 		s.Put(0, terminal.Yellow, "This is what was last known, and may not be so now.")
 	}
 	putDrain(s, t.drainRecord)
+	for _, f := range t.row.View.Drain.Forced {
+		if f.Ignored != "" {
+			s.Put(0, terminal.Yellow, "There is a force file, which is ignored: "+terminal.Clean(f.Ignored))
+		} else {
+			s.Put(0, terminal.Yellow, "There is a force file: EVE sees "+terminal.Clean(f.Says)+" instead.")
+		}
+	}
 	if len(t.Advice) > 0 {
 		s.Put(2, terminal.Bold, "These commands are for "+terminal.Clean(t.Node)+".")
 	}

@@ -7,7 +7,9 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/clusterview"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/test/cmdtest"
+	"github.com/zedkube/zedkube/types"
 )
 
 // TestViewsOfTheCluster holds what people see: go test ./pkg/cli/draincmd -run Views -update
@@ -39,5 +41,27 @@ func TestTheDrainOfAnotherNodeIsShownAsItTellsIt(t *testing.T) {
 	}
 	if s := viewCluster(device.ClusterView{}, "node-9"); terminal.ExitCode(s.Err) != terminal.ExitUsage {
 		t.Errorf("of a node that is not there: %v", s.Err)
+	}
+}
+
+func TestAForceFileOfAnotherNodeThatIsIgnoredForcesNothing(t *testing.T) {
+	for _, test := range []struct {
+		file   overview.ForceFile
+		forced bool
+		want   string
+	}{
+		{overview.ForceFile{Ignored: "it holds no number"}, false, "which is ignored: it holds no number"},
+		{overview.ForceFile{Says: "COMPLETE"}, true, "EVE sees COMPLETE instead"},
+	} {
+		r := clusterview.Row{Name: "node-2", State: clusterview.Answered, View: &clusterview.View{
+			At: cmdtest.Now, Drain: overview.Drain{Progress: &types.NodeDrainProgress{Phase: types.PhaseIdle}, Forced: []overview.ForceFile{test.file}},
+		}}
+		record := told(r, cmdtest.Now)
+		if record.Forced != test.forced {
+			t.Errorf("%+v: forced is %t", test.file, record.Forced)
+		}
+		if text := strings.Join(terminal.Draw(200, false, record.put), "\n"); !strings.Contains(text, test.want) {
+			t.Errorf("%+v:\n%s", test.file, text)
+		}
 	}
 }

@@ -34,7 +34,7 @@ func newDrainStatusCommand(o *device.Options) *cobra.Command {
 		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if of := otherNode(o.Paths(), args); cluster || of != "" {
-				return device.ShowCluster(c, o.Paths(), &out, strings.Join(args, ""), func(v device.ClusterView) terminal.View { return viewCluster(v, of) })
+				return device.ShowCluster(c, o.Paths(), &out, of, func(v device.ClusterView) terminal.View { return viewCluster(v, of) })
 			}
 			read := func() drainRecord { return readDrain(o.Paths(), device.Now(o.Root)) }
 			look := func(context.Context) terminal.View { return view(read()) }

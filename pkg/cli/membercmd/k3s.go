@@ -35,7 +35,7 @@ func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 		Short: "Let this node install the version of k3s in the setting k3s.version, or take its override",
 		Long: "Let this node install the version of k3s in the setting k3s.version, although it is not its turn or zedkube does\n" +
 			"not know all that it should. One node changes at a time, under the drain lock; quorum, the clock and the certificates\n" +
-			"have to be in order all the same. What it waits for: zedkube topics zedkube/KubeLifecycle\n" +
+			"have to be in order all the same. What it waits for: zedkube topics zedkube/KubeLifecycle.\n" +
 			"The release is printed: what is in the way at this moment and may be done without. What comes later needs another one.\n" +
 			"It lasts until the node reboots. What the rules refuse, as a downgrade, is not released.\n" +
 			"The word override instead of a version is for the setting k3s.config.override, likewise.\n\n" + k3sExitCodes,

@@ -70,7 +70,7 @@ func newCertsResetCommand(o *device.Options) *cobra.Command {
 		Short: "Renew the certificates of k3s on this node that expire soon",
 		Long: "Renew the certificates of k3s on this node that expire within 120 days (90 with k3s before April 2025): k3s is restarted\n" +
 			"under the drain lock, when nothing is in the way. Virtual machines and pods go on. What is in the way at this moment and\n" +
-			"may be done without is printed, and done without. What it waits for: zedkube topics zedkube/KubeLifecycle\n" +
+			"may be done without is printed, and done without. What it waits for: zedkube topics zedkube/KubeLifecycle.\n" +
 			"With --force all that a server made are renewed: their files are moved aside, and put back if k3s does not come up.\n" +
 			"Authorities are never renewed. See docs/operations.md, \"Certificates and outside changes\".\n\n" + `Exit codes:
   0   requested

@@ -29,6 +29,9 @@ func ofCluster(c device.ClusterView) volumesView {
 	switch {
 	case from != nil:
 		v.From, v.At = "node "+terminal.Clean(from.Name)+", which reports for the cluster", from.HeardAt
+		if !answered(*from) {
+			v.From = "node " + terminal.Clean(from.Name) + ", which reported for the cluster and does not answer now: this is what was last known"
+		}
 		v.Items = append(v.Items, from.View.Volumes...)
 		overview.ByUrgency(v.Items)
 	case len(v.Problems) == 0:

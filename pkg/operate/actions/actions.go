@@ -34,13 +34,15 @@ const (
 	maxPlans  = 8                // that are remembered
 	within    = 2 * time.Minute  // for a plan, and for what is done
 	maxSaid   = 256 << 10        // of what a command prints
+
+	withinFile = 10 * time.Minute // for a file, which may go to a slow reader
 )
 
 // Handler answers Path and what is below it. Every field is required.
 type Handler struct {
 	Operations types.OperationLog // is told who does what, before it is done
 	Program    string             // how the commands of this agent are called: "zedkube", with --root where it has one
-	// Run runs a command of this program in this process, as the words after "zedkube" say.
+	// Run runs a command of this program, as the words after "zedkube" say.
 	Run func(ctx context.Context, out io.Writer, args ...string) error
 
 	working sync.Mutex // held while a command runs: one at a time
@@ -143,8 +145,10 @@ func (h *Handler) do(w http.ResponseWriter, r *http.Request, a action) {
 // that nobody takes a part for the whole.
 func (h *Handler) file(w http.ResponseWriter, r *http.Request, a action) error {
 	w.Header().Set("Content-Type", "application/gzip")
+	ctx, cancel := context.WithTimeout(r.Context(), withinFile)
+	defer cancel()
 	out := &counted{Writer: w}
-	err := h.Run(r.Context(), out, append(strings.Fields(a.Command), "-f", "-")...)
+	err := h.Run(ctx, out, append(strings.Fields(a.Command), "-f", "-")...)
 	switch {
 	case err == nil:
 	case out.n == 0:

@@ -151,7 +151,7 @@ type list struct {
 }
 
 func listOf[T any](name string, of *[]T) list {
-	return list{name, len(*of), func(n int) { *of = (*of)[:n:n] }}
+	return list{name, len(*of), func(n int) { *of = slices.Clone((*of)[:n]) }} // what is left out takes no memory
 }
 
 func (v *View) lists() []list {
@@ -228,6 +228,9 @@ func short(v any) any {
 
 var errNoView = errors.New("it does not tell of itself in JSON as expected")
 
+// plausible reports that a time is one that can be converted to that of another clock, and written.
+func plausible(at time.Time) bool { return at.Year() >= 1970 && at.Year() < 2200 }
+
 // read is what another node tells. Nothing of it is believed to be in order: what is
 // taken is of the form of a View, of bounded size and without the token.
 func read(raw []byte, token string) (*View, error) {
@@ -239,9 +242,10 @@ func read(raw []byte, token string) (*View, error) {
 	}
 	raw, err := shown(raw, token)
 	v := &View{}
-	if err != nil || json.Unmarshal(raw, v) != nil || v.At.IsZero() {
+	if err != nil || json.Unmarshal(raw, v) != nil || !plausible(v.At) {
 		return nil, errNoView
 	}
+	v.Operations = slices.DeleteFunc(v.Operations, func(o types.Operation) bool { return !plausible(o.At) })
 	for _, l := range v.lists() {
 		l.keep(min(l.len, maxListed))
 	}

@@ -121,3 +121,13 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestTimesThatCannotBeConvertedAreNotTakenFromANode(t *testing.T) {
+	v, err := read([]byte(`{"At":"2026-11-26T12:00:00Z","Operations":[{"At":"9999-12-31T23:59:59Z","Op":"cordon"},{"At":"2026-11-26T11:00:00Z","Op":"uncordon"}]}`), "")
+	if err != nil || len(v.Operations) != 1 || v.Operations[0].Op != "uncordon" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if _, err := read([]byte(`{"At":"9999-12-31T23:59:59Z"}`), ""); err == nil {
+		t.Error("a view of the year 9999 is taken")
+	}
+}

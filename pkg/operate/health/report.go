@@ -94,7 +94,10 @@ func rebuild(v overview.Volume) string {
 }
 
 // lastHere reports that of a volume's replicas this node has the only healthy one.
-func lastHere(v overview.Volume) bool { return v.Here && v.Online == 1 && v.Replicas > 1 }
+func lastHere(v overview.Volume) bool {
+	degraded := v.Robustness == types.StorageVolumeRobustnessDegraded.String() // where the object of a lost replica is gone, too
+	return v.Here && v.Online == 1 && (v.Replicas > 1 || degraded)
+}
 
 func findLastReplica(o seen, tell func(types.Finding)) {
 	for _, v := range o.Storage.Volumes {

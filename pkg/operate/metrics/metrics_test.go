@@ -3,6 +3,7 @@ package metrics
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -227,12 +228,25 @@ func TestEveryRecordedOperationIsCountedByItsName(t *testing.T) {
 // asked is every metric that the alerts ask for.
 var asked = regexp.MustCompile(`\b(zedkube|process|go)_[a-z0-9_]+`)
 
+// answering are the metrics of a device whose API server is silent, and then answers.
+func answering(t *testing.T) map[string]bool {
+	t.Helper()
+	s := full(time.Now())
+	found := families(s.scrape(t))
+	if found["zedkube_node_ready"] {
+		t.Error("it is said whether the Node is ready while the API server is silent")
+	}
+	_ = s.api.Publish(types.Global, types.APIStatus{Synced: true})
+	maps.Copy(found, families(s.scrape(t)))
+	return found
+}
+
 func TestEveryMetricOfTheAlertsIsThere(t *testing.T) {
 	content, err := os.ReadFile("../../../docs/alerts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := families(full(time.Now()).scrape(t))
+	found := answering(t)
 	names := asked.FindAllString(string(content), -1)
 	if len(names) < 8 {
 		t.Errorf("only %v is asked for", names)
@@ -254,9 +268,20 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		t.Fatal(`docs/wire.md has no section "Metrics"`)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
-	for name := range families(full(time.Now()).scrape(t)) {
+	for name := range answering(t) {
 		if strings.HasPrefix(name, "zedkube_") && !strings.Contains(section, "`"+name+"`") {
 			t.Errorf(`docs/wire.md, "Metrics" does not name %s`, name)
+		}
+	}
+}
+
+func TestApplicationsThatAreSwitchedOffAreNotMissing(t *testing.T) {
+	s := full(time.Now())
+	s.overview.Workloads = types.WorkloadsStatus{Phase: types.WorkloadsDisabled}
+	lines := s.scrape(t)
+	for _, want := range []string{`zedkube_apps{state="not_running"} 0`, `zedkube_apps{state="disabled"} 6`} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("%s is missing", want)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func cluster(s sink, o overview.Overview) {
 	}
 	apps, volumes, nodes := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, a := range o.Apps.List {
-		apps[appState(a)]++
+		apps[appState(a, o.Workloads.Off())]++
 	}
 	for _, v := range o.Storage.Volumes {
 		volumes[stateOf(v)]++
@@ -59,9 +59,9 @@ func cluster(s sink, o overview.Overview) {
 	}
 }
 
-func appState(a overview.App) string {
+func appState(a overview.App, off bool) string {
 	switch {
-	case !a.Activate:
+	case !a.Activate || off:
 		return "disabled"
 	case a.Down():
 		return "not_running"
@@ -79,7 +79,7 @@ func stateOf(v overview.Volume) string {
 		return "healthy"
 	case v.Robustness != types.StorageVolumeRobustnessDegraded.String():
 		return "unknown"
-	case v.Online == 1 && v.Replicas > 1:
+	case v.Online == 1: // one that is degraded is to have several
 		return "last_replica"
 	}
 	return "degraded"
@@ -102,5 +102,8 @@ func (c collector) ready(s sink) {
 	if !ok {
 		return
 	}
-	s.gauge("zedkube_node_ready", "1 while the Node of this device is Ready, as last seen.", boolValue(node.Ready == types.ConditionTrue))
+	if api, known := c.API.Get(types.Global); known && !api.Answers() {
+		return // what was last seen is not so for certain
+	}
+	s.gauge("zedkube_node_ready", "1 while the Node of this device is Ready; not there while the API server is silent.", boolValue(node.Ready == types.ConditionTrue))
 }

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+)
+
+// runner runs commands of this program, each as a process of its own: what it takes, such as the
+// memory for a support bundle, it gives back, and the agent does not end with it.
+func runner(o device.Options) func(ctx context.Context, out io.Writer, args ...string) error {
+	return func(ctx context.Context, out io.Writer, args ...string) error {
+		c := exec.CommandContext(ctx, cmp.Or(o.Program, "/proc/self/exe"), append([]string{"--root", o.Root, "--kubeconfig", o.Kubeconfig}, args...)...) //nolint:gosec // commands of a fixed table
+		var wrong tail
+		c.Stdout, c.Stderr, c.WaitDelay = out, &wrong, 5*time.Second
+		err := c.Run()
+		if said := bytes.TrimSpace(wrong); err != nil && len(said) > 0 {
+			return errors.New(strings.TrimPrefix(string(said), "zedkube: "))
+		}
+		return err
+	}
+}
+
+// maxWrong is far more than a command says of an error.
+const maxWrong = 4 << 10
+
+// tail keeps the end of what is written.
+type tail []byte
+
+// Write implements io.Writer.
+func (t *tail) Write(b []byte) (int, error) {
+	*t = append(*t, b...)
+	*t = append(tail(nil), (*t)[max(len(*t)-maxWrong, 0):]...)
+	return len(b), nil
+}
