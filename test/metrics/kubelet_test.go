@@ -97,9 +97,9 @@ func (c *compared) value(what string, kubelet, agent *uint64) {
 }
 
 // rate compares what is used at one moment: of a container that rests the kubelet
-// has the same counter again, and measures its rate anew.
+// has the same counter again, and measures its rate anew: then it is 0.
 func (c *compared) rate(what string, kubelet, agent *uint64) {
-	if kubelet != nil && agent != nil && math.Abs(float64(*kubelet)-float64(*agent)) <= float64(*kubelet)/4 {
+	if kubelet != nil && agent != nil && (*kubelet == 0 || math.Abs(float64(*kubelet)-float64(*agent)) <= float64(*kubelet)/4) {
 		agent = kubelet
 	}
 	c.value(what, kubelet, agent)

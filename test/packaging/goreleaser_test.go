@@ -27,7 +27,7 @@ type archives struct {
 var packed = map[string]int64{
 	"zedkube": 0o755, "zedkube-start.sh": 0o755, "zedkube.openrc": 0o755,
 	"zedkube.service": 0o644, "LICENSE": 0o644, "README.md": 0o644, "CHANGELOG.md": 0o644, "THIRD-PARTY-LICENSES": 0o644,
-	"eve-image.md": 0o644, "operations.md": 0o644, "runbook.md": 0o644, "commands.md": 0o644, "alerts.md": 0o644, "files.md": 0o644, "alerts.yaml": 0o644, "rbac.yaml": 0o644, "man/zedkube.1": 0o644,
+	"eve-image.md": 0o644, "operations.md": 0o644, "runbook.md": 0o644, "commands.md": 0o644, "alerts.md": 0o644, "files.md": 0o644, "alerts.yaml": 0o644, "dashboards/node.json": 0o644, "rbac.yaml": 0o644, "man/zedkube.1": 0o644,
 }
 
 // goreleaser itself says so only when a release is made, and of a pattern only as a warning.
@@ -46,8 +46,8 @@ func TestEveryFileThatIsPackedExists(t *testing.T) {
 		if f.Info.Owner != "root" || f.Info.Group != "root" || f.Info.MTime != "{{ .Env.MTIME }}" {
 			t.Errorf("%s: %+v", f.Src, f.Info)
 		}
-		if f.Dst == "man" {
-			f.Dst = "man/zedkube.1"
+		if one, is := map[string]string{"man": "man/zedkube.1", "dashboards": "dashboards/node.json"}[f.Dst]; is {
+			f.Dst = one
 		}
 		got[f.Dst] = f.Info.Mode
 	}
