@@ -123,13 +123,11 @@ func TestWhatIsWatchedIsAskedAgainAndKeepsItsAge(t *testing.T) {
 				cancel()
 				return ctx.Err()
 			}
-			row := clusterview.Row{Name: "n1", State: clusterview.Asking}
-			tell(clusterview.Line{Row: &row})
+			tell(clusterview.Line{Row: &clusterview.Row{Name: "n1", State: clusterview.Asking}})
 			if rounds == 2 {
 				return errors.New("the agent has gone")
 			}
-			row.State, row.HeardAt, row.View = clusterview.Answered, time.Now(), &clusterview.View{At: time.Now()}
-			tell(clusterview.Line{Row: &row})
+			tell(clusterview.Line{Row: &clusterview.Row{Name: "n1", State: clusterview.Answered, HeardAt: time.Now(), View: &clusterview.View{At: time.Now()}}})
 			tell(clusterview.Line{End: true})
 			return nil
 		}
