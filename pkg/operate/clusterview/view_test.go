@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,9 +41,10 @@ func TestTheFilesAreReadOnceASecondHoweverManyAsk(t *testing.T) {
 
 func TestADiskThatHangsHoldsUpOneReaderAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		read, goOn := 0, make(chan struct{})
+		var read atomic.Int32
+		goOn := make(chan struct{})
 		own := teller(withSecret(), func(now time.Time) overview.Overview {
-			read++
+			read.Add(1)
 			<-goOn
 			return overview.Overview{ReadAt: now}
 		})
@@ -53,8 +55,8 @@ func TestADiskThatHangsHoldsUpOneReaderAlone(t *testing.T) {
 			}
 			cancel()
 		}
-		if read != 1 {
-			t.Errorf("%d read at a time", read)
+		if n := read.Load(); n != 1 {
+			t.Errorf("%d read at a time", n)
 		}
 		close(goOn)
 		if _, err := own.Tell(t.Context()); err != nil {

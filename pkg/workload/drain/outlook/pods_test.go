@@ -145,7 +145,7 @@ func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
 		"one whose mover is elsewhere":          {till(machineOf("External", "local")), "immovable never", nil},
 		"one that may be shut down, refused":    {under(tight, machineOf("None", "local")), "budget never", nil},
 		"a machine that moves":                  {till(machineOf("LiveMigrate", "")), "budget slow", []string{"migrated", "get vmim"}},
-		"a machine that moves, under a budget":  {under(types.PodBudget{Healthy: 1, Desired: 1, Expects: 1}, machineOf("LiveMigrate", "")), "budget slow", []string{"of 1 pods 1 are healthy"}},
+		"a machine that moves, under a budget":  {under(types.PodBudget{Healthy: 1, Desired: 1, Expects: 1}, machineOf("LiveMigrate", "")), "budget slow", []string{"of 1 pod 1 is healthy"}},
 		"a machine that would, had it room":     {till(machineOf("LiveMigrateIfPossible", "", cramped)), "no-room never", []string{"n2 is full"}},
 		"a machine of no strategy under budget": {under(tight, machineOf("", "")), "budget never", nil},
 	} {
