@@ -13,6 +13,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
@@ -160,6 +162,7 @@ func (s *stage) refuses(t *testing.T, by int, a *app, phase types.RepairPhase, w
 // without, and one that is tied to it.
 func (s *stage) nodeIsKilled(t *testing.T) {
 	moves, lonely, tied := s.apps["moves"], s.apps["lonely"], s.apps["tied"]
+	s.areBack(t, moves, lonely, tied)
 	s.kill(t, 1)
 	at := s.isLost(t, 1)
 	s.isReplaced(t, moves, 1, at)
@@ -205,6 +208,28 @@ func (s *stage) isMoved(t *testing.T, a *app, to int) {
 		}
 		return ""
 	}))
+}
+
+// areBack moves applications to their designated nodes: a short cut on a busy
+// machine is long enough for Kubernetes to have evicted them.
+func (s *stage) areBack(t *testing.T, all ...*app) {
+	t.Helper()
+	for _, a := range all {
+		rig.Until(t, 2*time.Minute, func() string {
+			what := s.runsOn(t, a, a.node)
+			for _, p := range live(s.pods(t, a)) {
+				if what == "" || p.Status.Phase != corev1.PodRunning || p.Spec.NodeName == s.Name(a.node) {
+					continue
+				}
+				t.Logf("%s is moved back from %s", a.cfg.DisplayName, p.Spec.NodeName)
+				if err := s.Cluster.Client().CoreV1().Pods(p.Namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+					return err.Error()
+				}
+			}
+			return what
+		})
+		rig.Until(t, time.Minute, func() string { return s.rests(t, a) })
+	}
 }
 
 // notRedundant asks by hand for what must not be.

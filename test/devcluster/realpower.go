@@ -60,7 +60,7 @@ func (c *Cluster) switchOn(i int) error {
 	c.kubeletsMu.Lock()
 	h.real = n
 	c.kubeletsMu.Unlock()
-	if err := c.equip(i, n); err != nil {
+	if err := c.equip(ctx, i, n); err != nil {
 		return errors.Join(fmt.Errorf("switch %s on: %w", h.seat.name, err), c.switchOff(i))
 	}
 	return nil
@@ -118,7 +118,7 @@ func openProcess(number string) (int, error) {
 
 // equip starts what a node runs beside its kubelet: containerd, and what plays
 // the pods of KubeVirt and Longhorn there.
-func (c *Cluster) equip(i int, n *realNode) error {
+func (c *Cluster) equip(ctx context.Context, i int, n *realNode) error {
 	containerd, err := exec.LookPath("containerd")
 	if err != nil {
 		return err
@@ -131,10 +131,16 @@ func (c *Cluster) equip(i int, n *realNode) error {
 	if err := c.serveOn(h, n, "containerd", containerd, "--config="+c.hostFile(i, "containerd.toml")); err != nil {
 		return err
 	}
-	load := &process{name: "images-" + h.seat.name, in: n, apart: true}
-	err = c.crew.runs(load, ctr, "--address="+containerdSocket, "--namespace=k8s.io", "--connect-timeout=30s",
-		"images", "import", "--snapshotter="+snapshotter, c.real.path(imagesFile))
+	client := func(name string, args ...string) error {
+		args = append([]string{"--address=" + containerdSocket, "--namespace=k8s.io", "--connect-timeout=30s"}, args...)
+		return c.crew.runs(&process{name: name + "-" + h.seat.name, in: n, apart: true}, ctr, args...)
+	}
+	// ctr waits for the socket, but not for the one who listens on it.
+	err = poll(ctx, "containerd of "+h.seat.name, func() bool { return client("containerd-version", "version") == nil })
 	if err != nil {
+		return err
+	}
+	if err := client("images", "images", "import", "--snapshotter="+snapshotter, c.real.path(imagesFile)); err != nil {
 		return err
 	}
 	return c.serveOn(h, n, "handlers", c.bin.path("kwok"), c.handlerArgs(i)...)
