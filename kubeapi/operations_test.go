@@ -135,6 +135,20 @@ func TestKeepCordonIsOnRecord(t *testing.T) {
 	}
 }
 
+func TestUncordonOfAnOperatorIsOnRecord(t *testing.T) {
+	for cordoned, want := range map[bool][]string{true: {"uncordon node/n1 ok"}, false: nil} {
+		objects := world()
+		objects["/api/v1/nodes/n1"]["spec"] = jsonObject{"unschedulable": cordoned}
+		c, book := serves(t, &obedient{objects: objects})
+		if err := c.OperatorUncordon(t.Context(), "n1"); err != nil {
+			t.Error(err)
+		}
+		if got := book.lines(); !slices.Equal(got, want) {
+			t.Errorf("cordoned %v, it left %q", cordoned, got)
+		}
+	}
+}
+
 // TestNoClientGoesRoundTheRecord writes with every client of a connection, under
 // no verb.
 func TestNoClientGoesRoundTheRecord(t *testing.T) {

@@ -25,7 +25,7 @@ func writings() map[string]writing {
 	return map[string]writing{
 		"Cordon":           {func(ctx context.Context, c *Client) error { return c.Cordon(ctx, "n1", types.Cordon{}) }, "cordon node/n1"},
 		"Uncordon":         {func(ctx context.Context, c *Client) error { return c.Uncordon(ctx, "n1") }, "uncordon node/n1"},
-		"OperatorUncordon": {func(ctx context.Context, c *Client) error { return c.OperatorUncordon(ctx, "n1") }, ""},           // there is none: TestKeepCordonIsOnRecord
+		"OperatorUncordon": {func(ctx context.Context, c *Client) error { return c.OperatorUncordon(ctx, "n1") }, ""},           // what it undoes decides: TestUncordonOfAnOperatorIsOnRecord
 		"UncordonLegacy":   {func(ctx context.Context, c *Client) error { return c.UncordonLegacy(ctx, "n1", time.Now()) }, ""}, // there is none
 		"Unkeep":           {func(ctx context.Context, c *Client) error { return c.Unkeep(ctx, "n1") }, "unkeep cordon node/n1"},
 		"Stamp":            {func(ctx context.Context, c *Client) error { return c.Stamp(ctx, "n1", types.AgentStamp{}) }, "stamp node/n1"},
