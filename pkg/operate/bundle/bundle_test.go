@@ -141,6 +141,35 @@ func TestOnlyTheEndOfALogIsPackedFromTheBeginningOfALine(t *testing.T) {
 	}
 }
 
+func TestFormerLogsOfUpgradeComponentArePacked(t *testing.T) {
+	line := strings.Repeat("it applies ", 9) + "\n"
+	files := map[string]string{"persist/kubelog/upgrade-component.log": line}
+	name := func(i int) string {
+		return fmt.Sprintf("persist/kubelog/upgrade-component-2026-05-0%dT06-41-17.000.log", i)
+	}
+	for i := 1; i <= 5; i++ {
+		files[name(i)] = strings.Repeat(line, 2<<20/len(line))
+	}
+	root := device(t, files)
+	for i := 1; i <= 5; i++ {
+		at := time.Date(2026, 5, i, 6, 41, 17, 0, time.UTC)
+		if err := os.Chtimes(filepath.Join(root, name(i)), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, m := packed(t, Bundle{Root: root})
+	var got []string
+	for _, f := range m.Files {
+		got = append(got, f.Path)
+		if f.Path != "persist/kubelog/upgrade-component.log" && f.Cut < 1<<20 {
+			t.Errorf("too much of %+v", f)
+		}
+	}
+	if want := []string{"persist/kubelog/upgrade-component.log", name(5), name(4), name(3)}; !slices.Equal(got, want) {
+		t.Errorf("packed are %q", got)
+	}
+}
+
 func TestOfTheDevicesLogTheNewestFilesArePacked(t *testing.T) {
 	files := map[string]string{}
 	for i := range 6 {

@@ -27,6 +27,7 @@ const (
 	logTail    = 4 << 20 // of one log
 	deviceTail = 2 << 20 // of one file of the device's log
 	maxLogs    = 4       // files of the device's log, the newest
+	maxFormer  = 3       // former logs of upgrade-component, as many as EVE keeps
 )
 
 // place is a file, or the files of a directory whose names match.
@@ -66,6 +67,7 @@ func places() []place {
 		{dir: "run", match: "zedkube.applogs", tail: logTail},
 		{dir: "persist/kubelog", match: "k3s-install.log", tail: logTail},
 		{dir: "persist/kubelog", match: "upgrade-component.log", tail: logTail},
+		{dir: "persist/kubelog", match: "upgrade-component-*.log", tail: logTail / 4, most: maxFormer},
 		{dir: "persist/kubelog", match: "k3s.log", tail: logTail},
 		{dir: "persist/kubelog", match: "k3s.log.1", tail: logTail / 4}, // k3s.log may have been rotated a moment ago
 		{dir: "persist/newlog/collect", match: "dev.log*", tail: deviceTail, most: maxLogs},
@@ -119,7 +121,7 @@ func (p place) files(root *os.Root, a *archive, wanted func(name string) bool) (
 		}
 		return nil
 	}
-	if p.match != "*" && !strings.HasSuffix(p.match, "*") { // one file of a directory that may be large
+	if !strings.Contains(p.match, "*") { // one file of a directory that may be large
 		if _, err := root.Lstat(path.Join(p.dir, p.match)); err != nil {
 			return nil
 		}
