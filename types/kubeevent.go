@@ -10,6 +10,7 @@ type KubeEvents struct {
 
 // KubeEvent is an Event of Kubernetes: what somebody reports of an object.
 type KubeEvent struct {
+	Name    string    // namespace/name of the Event itself
 	At      time.Time // when it was last seen
 	Type    string    // Normal, Warning
 	Reason  string    // a word

@@ -24,34 +24,52 @@ func NewEventsCommand(o *device.Options) *cobra.Command {
 		Use:   "events [--cluster]",
 		Short: "Show the Events of Kubernetes about this node and its pods, the newest first",
 		Long: "Show the Events of Kubernetes about this node, and about the pods of which its kubelet has reported, the newest\n" +
-			"first. It queries the API server once; Kubernetes keeps Events for an hour. What zedkube did: zedkube audit\n\n" + terminal.ShowExitCodes,
+			"first. It queries the API server once; Kubernetes keeps Events for an hour, and only there. Without it: zedkube audit\n" +
+			"shows what zedkube did, zedkube status what is wrong, both from files.\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			var found types.KubeEvents
-			now := time.Now()
+			now := device.Now(o.Root)
+			node := ""
+			if !cluster {
+				own, err := device.OwnName(o.Paths())
+				if err != nil {
+					return err
+				}
+				node = own.NodeName()
+			}
 			err := device.WithAPI(c.Context(), o.Paths(), func(kube *kubeapi.Client) (err error) {
-				found, err = kube.Events(c.Context())
+				found, err = kube.Events(c.Context(), node)
 				return err
 			})
-			if err == nil && !cluster {
-				var own types.EdgeNodeInfo
-				if own, err = device.OwnName(o.Paths()); err == nil {
-					found = found.OfNode(own.NodeName())
-				}
-			}
 			if err != nil {
-				return err
+				return unread(err)
+			}
+			if node != "" {
+				found = found.OfNode(node)
 			}
 			found.List = terminal.Selected(&out, found.List)
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(context.Context) terminal.View { return view(found, now) })
 		},
-	}, "", eventsTable(nil, time.Time{}))
+	}, "event", eventsTable(nil, time.Time{}))
 	c.Flags().BoolVar(&cluster, "cluster", false, "show those about all objects of the cluster")
 	return c
 }
 
+// unread is why there are no Events, with what this device knows all the same. It has no copy of them.
+func unread(err error) error {
+	if terminal.ExitCode(err) != terminal.ExitNotPublished {
+		return err
+	}
+	return fmt.Errorf("%w. Only the API server has Events. What zedkube on this node did: zedkube audit --since 1h; what is wrong and since when: zedkube status", err)
+}
+
 func view(found types.KubeEvents, now time.Time) terminal.View {
-	return terminal.View{Data: found, Draw: func(s *terminal.Screen) {
+	var names []string
+	for _, e := range found.List {
+		names = append(names, e.Name)
+	}
+	return terminal.View{Data: found, Names: names, Draw: func(s *terminal.Screen) {
 		if len(found.List) == 0 {
 			s.Put(0, terminal.Plain, "There are no events.")
 		} else {
