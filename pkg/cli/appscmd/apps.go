@@ -57,7 +57,7 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 		},
 		ValidArgsFunction: terminal.CompleteArgs(appWords(o, false)),
 	}, "app", AppsTable(overview.Overview{}, true)))
-	device.ClusterFlag(c, &cluster, "show applications")
+	device.ClusterFlag(c, &out, &cluster, "show applications", clusterAppsTable(clusterAppsView{}))
 	c.Flags().StringVar(&node, "node", "", "only the applications that run on this node")
 	c.Flags().BoolVar(&problem, "problem", false, "only those that do not run though they should, or are being repaired")
 	terminal.CompletedFrom(c, "node", device.NodeNames(o))

@@ -74,7 +74,13 @@ func NewAuditCommand(o *device.Options) *cobra.Command {
 	f.StringVar(&a.filter.Target, "target", "", "only what was done to targets that contain this text")
 	f.BoolVar(&a.filter.Failed, "failed", false, "only what was refused, failed or was not answered")
 	f.IntVar(&a.limit, "limit", auditLimit, "show at most this many, the newest; 0 for all; with -o all unless it is given")
-	device.ClusterFlag(c, &a.cluster, "show the newest operations of all nodes")
+	device.ClusterFlag(c, &a.Outputs, &a.cluster, "show the newest operations of all nodes", terminal.Table{})
+	a.ColumnsBy(func([]string) []terminal.Column {
+		if a.cluster {
+			return clusterTable(nil, time.Time{}, a.times).Columns
+		}
+		return auditTable(nil, time.Time{}, a.times).Columns
+	})
 	f.BoolVar(&a.times, "time", false, "show times (UTC) instead of ages")
 	for flag, of := range map[string]func(types.Operation) string{
 		"op":        func(o types.Operation) string { return o.Op },

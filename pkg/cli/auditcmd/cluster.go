@@ -2,6 +2,7 @@ package auditcmd
 
 import (
 	"slices"
+	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
@@ -51,12 +52,7 @@ func (a *auditing) viewCluster(v device.ClusterView) terminal.View {
 		if len(all) == 0 {
 			s.Put(0, terminal.Plain, "No operation that the nodes tell of matches.")
 		} else {
-			t := auditTable(all, v.ReadAt, a.times)
-			t.Columns = slices.Insert(t.Columns, 1, terminal.Column{Title: "NODE"})
-			for i, o := range all {
-				t.Rows[i] = slices.Insert(t.Rows[i], 1, terminal.Cell{Text: terminal.Clean(o.Node)})
-			}
-			t.Draw(s)
+			clusterTable(all, v.ReadAt, a.times).Draw(s)
 		}
 		for _, text := range d.Remarks {
 			s.Put(0, terminal.Yellow, terminal.Clean(text))
@@ -68,4 +64,14 @@ func (a *auditing) viewCluster(v device.ClusterView) terminal.View {
 		s.Rows = append(s.Rows, terminal.Row{Key: terminal.Clean(o.Node) + " " + o.ID, Text: auditLine(o)})
 	}
 	return s
+}
+
+// clusterTable is the table of operations with the node of each.
+func clusterTable(all []types.Operation, now time.Time, times bool) terminal.Table {
+	t := auditTable(all, now, times)
+	t.Columns = slices.Insert(t.Columns, 1, terminal.Column{Title: "NODE"})
+	for i, o := range all {
+		t.Rows[i] = slices.Insert(t.Rows[i], 1, terminal.Cell{Text: terminal.Clean(o.Node)})
+	}
+	return t
 }

@@ -19,7 +19,7 @@ import (
 // NewClusterCommand shows the cluster as one object.
 func NewClusterCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	return out.WatchFlag(out.Flag(&cobra.Command{
+	return out.WatchFlag(terminal.Lists(&out, &cobra.Command{
 		Use:   "cluster [--watch]",
 		Short: "Show the cluster as one object: what is declared, its phase, versions and conditions",
 		Long: "Show the cluster of this node as one object: what is declared, its phase and why, versions and conditions. With -o yaml\n" +
@@ -45,7 +45,7 @@ func look(p device.Paths, now time.Time) terminal.View {
 	case err != nil:
 		return terminal.View{Err: terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("read the cluster: %w", err))}
 	}
-	v := terminal.View{Data: object, Draw: func(s *terminal.Screen) { put(s, object, now) }}
+	v := terminal.View{Data: object, Names: []string{"cluster/" + object.Metadata.Name}, Draw: func(s *terminal.Screen) { put(s, object, now) }}
 	for _, c := range object.Status.Conditions {
 		v.Rows = append(v.Rows, terminal.Row{Key: terminal.Clean(string(c.Type)), Text: terminal.Clean(fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message))})
 	}

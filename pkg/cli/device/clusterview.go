@@ -38,8 +38,14 @@ const (
 	maxClusterLine  = 8 * clusterview.MaxAnswer // a character of what a node tells takes up to six
 )
 
-// ClusterFlag adds --cluster to a command.
-func ClusterFlag(c *cobra.Command, cluster *bool, what string) *cobra.Command {
+// ClusterFlag adds --cluster to a command that lists, with which it has the columns of t.
+func ClusterFlag(c *cobra.Command, out *terminal.Outputs, cluster *bool, what string, t terminal.Table) *cobra.Command {
+	out.ColumnsBy(func([]string) []terminal.Column {
+		if *cluster {
+			return t.Columns
+		}
+		return nil
+	})
 	c.Flags().BoolVar(cluster, "cluster", false, what+", as all nodes of the cluster tell: those that do not answer in 3 s with what was last known")
 	return c
 }

@@ -31,6 +31,7 @@ func viewCluster(v device.ClusterView, node string) terminal.View {
 		device.PutAnswers(s, drainTable(v), v)
 	}}
 	for _, r := range v.Nodes {
+		s.Names = append(s.Names, r.Name)
 		s.Rows = append(s.Rows, terminal.Row{Key: device.NodeName(r), Text: told(r, v.ReadAt).line()})
 	}
 	switch {

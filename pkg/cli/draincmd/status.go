@@ -17,6 +17,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/clusterview"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
@@ -34,7 +35,12 @@ func newDrainStatusCommand(o *device.Options) *cobra.Command {
 		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if of := otherNode(o.Paths(), args); cluster || of != "" {
-				return device.ShowCluster(c, o.Paths(), &out, of, func(v device.ClusterView) terminal.View { return viewCluster(v, of) })
+				return device.ShowCluster(c, o.Paths(), &out, of, func(v device.ClusterView) terminal.View {
+					if of == "" {
+						v.Nodes = terminal.Selected(&out, v.Nodes)
+					}
+					return viewCluster(v, of)
+				})
 			}
 			read := func() drainRecord { return readDrain(o.Paths(), device.Now(o.Root)) }
 			look := func(context.Context) terminal.View { return view(read()) }
@@ -44,7 +50,8 @@ func newDrainStatusCommand(o *device.Options) *cobra.Command {
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, look)
 		},
 	}
-	device.ClusterFlag(out.Flag(c), &cluster, "show the drains of all nodes")
+	terminal.List[clusterview.Row](&out, c, "node", drainTable(device.ClusterView{}))
+	device.ClusterFlag(c, &out, &cluster, "show the drains of all nodes", drainTable(device.ClusterView{}))
 	c.Flags().BoolVarP(&out.Watch, "watch", "w", false, "keep showing it until the drain has ended; exit code 0: complete, 3: failed or withdrawn")
 	return c
 }
@@ -90,6 +97,9 @@ func view(r drainRecord) terminal.View {
 		data.Progress = &progress
 	}
 	v := terminal.View{Data: data, Steady: text, Rows: []terminal.Row{{Text: text}}, Draw: func(s *terminal.Screen) { putDrain(s, r) }}
+	if r.Node != "" {
+		v.Names = []string{r.Node}
+	}
 	if r.Progress == nil && r.Status == nil {
 		v.Err = errors.New("no drain status could be read")
 	}

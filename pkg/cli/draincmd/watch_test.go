@@ -131,7 +131,7 @@ func TestTheLiveScreenFitsTheTerminal(t *testing.T) {
 		if n := strings.Count(drawn, "\n"); n != 24-1 {
 			t.Errorf("%d lines on a terminal of 24", n)
 		}
-		if !strings.Contains(drawn, "lines 1 to 22 of 130") {
+		if !strings.Contains(drawn, "lines 1 to 22 of 131") {
 			t.Errorf("it does not say that there is more: %q", drawn)
 		}
 	})

@@ -170,7 +170,7 @@ func newListCommand(o *device.Options) *cobra.Command {
 				return err
 			}
 			list = terminal.Selected(&out, list)
-			v := issued{time.Now(), list, list}
+			v := issued{device.Now(o.Root), list, list}
 			view := terminal.View{Data: v, Draw: v.draw}
 			for _, k := range list {
 				view.Names = append(view.Names, k.Name)

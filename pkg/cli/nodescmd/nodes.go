@@ -55,7 +55,7 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), nodesEvery, watched(look, args))
 		},
 		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
-	}, "node", NodesTable(overview.Nodes{}, time.Time{}))), &cluster, "show phases, drains, reasons and problems")
+	}, "node", NodesTable(overview.Nodes{}, time.Time{}))), &out, &cluster, "show phases, drains, reasons and problems", clusterTable(device.ClusterView{}))
 }
 
 // listed is what programs get: Nodes is what Items was called before.

@@ -20,16 +20,23 @@ import (
 
 // certificates is what zedkube k3s certs shows.
 type certificates struct {
-	ReadAt time.Time
-	At     time.Time // when the agent published them
-	types.K3sCertificates
-	Restart types.K3sRestartStatus `json:",omitzero"` // of k3s, to renew them
+	ReadAt                time.Time
+	At                    time.Time // when the agent published them
+	Items                 []certificate
+	types.K3sCertificates                        // of which Leaves and Authorities are what Items was called before
+	Restart               types.K3sRestartStatus `json:",omitzero"` // of k3s, to renew them
+}
+
+// certificate is one of either kind.
+type certificate struct {
+	types.K3sCertificate
+	Authority bool // k3s never renews it
 }
 
 // NewCertsCommand shows when the certificates of k3s expire.
 func NewCertsCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	c := terminal.List[types.K3sCertificate](&out, &cobra.Command{
+	c := terminal.List[certificate](&out, &cobra.Command{
 		Use:   "certs",
 		Short: "Show when the certificates of k3s on this node expire",
 		Long: "Show when the certificates of k3s on this node expire, as the agent found them in files and handshakes. k3s renews those\n" +
@@ -48,16 +55,42 @@ func NewCertsCommand(o *device.Options) *cobra.Command {
 				return fmt.Errorf("read certificates of k3s: %w", err)
 			}
 			l, _, _ := device.ReadRecord[types.KubeLifecycle](o.Paths().TopicFile(device.Self, "KubeLifecycle")) // there is none before its first decision
-			found.Leaves, found.Authorities = terminal.Selected(&out, found.Leaves), terminal.Selected(&out, found.Authorities)
-			v := certificates{device.Now(o.Root), at, found, l.Restart}
-			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: v, Draw: func(s *terminal.Screen) {
+			v := certificatesOf(found, func(all []certificate) []certificate { return terminal.Selected(&out, all) })
+			v.ReadAt, v.At, v.Restart = device.Now(o.Root), at, l.Restart
+			view := terminal.View{Data: v, Draw: func(s *terminal.Screen) {
 				device.PutAgent(s, o.Paths(), v.ReadAt)
 				v.draw(s)
-			}})
+			}}
+			for _, one := range v.Items {
+				view.Names = append(view.Names, one.Name)
+			}
+			return out.Print(terminal.Of(c.OutOrStdout()), view)
 		},
-	}, "", certificatesTable())
+	}, "certificate", certificatesTable())
 	c.AddCommand(newCertsResetCommand(o))
 	return c
+}
+
+// certificatesOf are those that are wanted of what was found.
+func certificatesOf(found types.K3sCertificates, wanted func([]certificate) []certificate) certificates {
+	v := certificates{Items: []certificate{}, K3sCertificates: found}
+	v.Leaves, v.Authorities = []types.K3sCertificate{}, []types.K3sCertificate{}
+	var all []certificate
+	for _, c := range found.Leaves {
+		all = append(all, certificate{c, false})
+	}
+	for _, c := range found.Authorities {
+		all = append(all, certificate{c, true})
+	}
+	for _, c := range wanted(all) {
+		v.Items = append(v.Items, c)
+		if c.Authority {
+			v.Authorities = append(v.Authorities, c.K3sCertificate)
+		} else {
+			v.Leaves = append(v.Leaves, c.K3sCertificate)
+		}
+	}
+	return v
 }
 
 const exitNothing = 3
@@ -120,7 +153,7 @@ func certificatesTable() terminal.Table {
 
 func (v certificates) draw(s *terminal.Screen) {
 	t := certificatesTable()
-	for _, c := range slices.Concat(v.Leaves, v.Authorities) {
+	for _, c := range v.Items {
 		look := map[types.K3sCertificateState]terminal.Style{types.CertDue: terminal.Yellow, types.CertUrgent: terminal.Red}[c.State]
 		left := "expired"
 		if c.NotAfter.After(v.ReadAt) {

@@ -47,7 +47,7 @@ func NewStatusCommand(o *device.Options) *cobra.Command {
 			})
 		},
 	}
-	out.Flag(c)
+	terminal.Lists(&out, c)
 	out.WatchFlag(c)
 	c.Flags().BoolVar(&check, "check", false, "exit with code 3 if there is a problem")
 	return c
@@ -57,6 +57,15 @@ func viewStatus(o overview.Overview, check bool) terminal.View {
 	s := terminal.View{
 		Data: o, Steady: overview.Steady(o), Rows: statusRows(o),
 		Draw: func(s *terminal.Screen) { putStatus(s, o) },
+	}
+	for _, p := range o.Problems {
+		s.Names = append(s.Names, "problem/"+p.Rule)
+	}
+	for _, a := range o.Apps.List {
+		s.Names = append(s.Names, "app/"+a.UUID)
+	}
+	for _, n := range o.Nodes.List {
+		s.Names = append(s.Names, "node/"+n.Name)
 	}
 	if n := len(o.Problems); check && n > 0 {
 		s.Err = terminal.ExitWith(terminal.ExitFound, errors.New(problemsText(n)))
@@ -120,6 +129,9 @@ func NewDoctorCommand(o *device.Options) *cobra.Command {
 				return err
 			}
 			defer asked.Close()
+			for i, name := range only {
+				only[i] = terminal.Named("check", name)
+			}
 			checks, unknown := health.Named(d.Checks(), only)
 			if len(unknown) > 0 {
 				return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("there is no check %s; zedkube doctor --help lists them", terminal.Clean(strings.Join(unknown, ", "))))
@@ -129,7 +141,7 @@ func NewDoctorCommand(o *device.Options) *cobra.Command {
 			})
 		},
 	}
-	out.Flag(c)
+	terminal.Lists(&out, c)
 	c.Flags().StringSliceVar(&only, "only", nil, "run only these checks, by name")
 	terminal.Completed(c, "only", names...)
 	return c
@@ -179,6 +191,7 @@ func viewFindings(found []types.Finding) terminal.View {
 	s := terminal.View{Data: printed(found), Draw: func(s *terminal.Screen) { putFindings(s, found) }}
 	var failed []string
 	for _, f := range found {
+		s.Names = append(s.Names, "check/"+f.Rule)
 		if f.Severity == types.SeverityBad {
 			failed = append(failed, f.Rule)
 		}

@@ -35,7 +35,7 @@ func NewExplainCommand(*device.Options) *cobra.Command {
 			if len(args) == 0 {
 				return out.Print(t, listed(book))
 			}
-			name := strings.Join(args, " ")
+			name := terminal.Named("problem", strings.Join(args, " "))
 			found := book.Find(name)
 			if len(found) == 0 {
 				return terminal.ExitWith(terminal.ExitUsage, unknownName(book, name))

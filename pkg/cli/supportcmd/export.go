@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -70,7 +69,7 @@ func NewExportCommand(o *device.Options) *cobra.Command {
 				w := exportWatch{paths: o.Paths(), names: args, binary: format == "binary", form: &out}
 				return w.run(c.Context(), to, c.ErrOrStderr())
 			}
-			return export(c.Context(), newExporter(o.Paths(), time.Now()), args, format == "binary", &out, to, c.ErrOrStderr())
+			return export(c.Context(), newExporter(o.Paths(), device.Now(o.Root)), args, format == "binary", &out, to, c.ErrOrStderr())
 		},
 		ValidArgs: []string{messageCluster, messageUpdate, messageNode, messageMetrics, messageApp},
 	}
@@ -126,15 +125,21 @@ func export(ctx context.Context, e *exporter, names []string, binary bool, form 
 		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("binary is for one message, and there are %d of %q: name one, such as %s", len(all), names[0], all[0].name))
 	}
 	var missing, doubtful []string
+	width, _ := terminal.Of(said).Size()
+	note := func(of exported, text string) {
+		for _, line := range terminal.Draw(width, false, func(s *terminal.Screen) { s.Put(0, terminal.Plain, of.name+": "+terminal.Clean(text)) }) {
+			fmt.Fprintln(said, line)
+		}
+	}
 	for _, x := range all {
 		for _, text := range slices.Concat(x.doubts, x.notes) {
-			fmt.Fprintf(said, "%s: %s\n", x.name, terminal.Clean(text))
+			note(x, text)
 		}
 		if len(x.doubts) > 0 {
 			doubtful = append(doubtful, x.name)
 		}
 		if x.message == nil {
-			fmt.Fprintf(said, "%s: %s\n", x.name, terminal.Clean(x.missing))
+			note(x, x.missing)
 			if len(names) > 0 || !x.inOrder {
 				missing = append(missing, x.name)
 			}

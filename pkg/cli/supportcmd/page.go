@@ -29,7 +29,7 @@ func NewPageCommand(o *device.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: found, Draw: func(s *terminal.Screen) { s.Lines = found.lines() }})
+			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: found, Draw: found.put})
 		},
 	})
 }
@@ -53,18 +53,18 @@ func findPage(p device.Paths) (pageFound, error) {
 	return found, nil
 }
 
-func (f pageFound) lines() []string {
-	tunnel := "  ssh -L 12347:" + f.Socket + " root@DEVICE"
-	if f.Token == "" {
-		return []string{
-			"From your computer, without a token:", tunnel, "and then open http://127.0.0.1:12347/",
-			"", "The page is not served on 127.0.0.1 of this device (zedkube run --page=on).",
-		}
+// put says how to open it. What is to be pasted stays in one line.
+func (f pageFound) put(s *terminal.Screen) {
+	if f.Token != "" {
+		_, port, _ := net.SplitHostPort(terminal.Clean(f.Address))
+		s.Put(0, terminal.Plain, "On this device, or on your computer after ssh -L "+port+":"+terminal.Clean(f.Address)+" root@DEVICE:")
+		s.Lines = append(s.Lines, "  http://"+terminal.Clean(f.Address)+"/#token="+terminal.Clean(f.Token), "")
 	}
-	_, port, _ := net.SplitHostPort(terminal.Clean(f.Address))
-	return []string{
-		"On this device, or on your computer after ssh -L " + port + ":" + terminal.Clean(f.Address) + " root@DEVICE:",
-		"  http://" + terminal.Clean(f.Address) + "/#token=" + terminal.Clean(f.Token),
-		"", "From your computer, without a token:", tunnel, "and then open http://127.0.0.1:12347/",
+	s.Put(0, terminal.Plain, "From your computer, without a token:")
+	s.Lines = append(s.Lines, "  ssh -L 12347:"+f.Socket+" root@DEVICE")
+	s.Put(0, terminal.Plain, "and then open http://127.0.0.1:12347/")
+	if f.Token == "" {
+		s.Gap()
+		s.Put(0, terminal.Plain, "The page is not served on 127.0.0.1 of this device (zedkube run --page=on).")
 	}
 }

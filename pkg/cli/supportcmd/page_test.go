@@ -3,6 +3,7 @@ package supportcmd
 import (
 	"encoding/json"
 	"errors"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 func TestPageSaysWhereItIsWithoutOne(t *testing.T) {
 	p := device.Options{Root: t.TempDir()}.Paths()
 	found, err := findPage(p)
-	if all := strings.Join(found.lines(), "\n"); err != nil || found.Token != "" || !strings.Contains(all, "ssh -L 12347:"+p.Socket) || !strings.Contains(all, "not served") {
+	if all := strings.Join(terminal.Draw(80, false, found.put), "\n"); err != nil || found.Token != "" || !strings.Contains(all, "ssh -L 12347:"+p.Socket) || !strings.Contains(all, "not served") {
 		t.Errorf("%s, %v", all, err)
 	}
 	if err := errors.Join(os.MkdirAll(filepath.Dir(p.PageToken), 0o755), os.WriteFile(p.PageToken, []byte("{"), 0o600)); err != nil {
@@ -29,7 +30,7 @@ func TestPageSaysWhereItIsWithoutOne(t *testing.T) {
 	if err := os.WriteFile(p.PageToken, hostile, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if found, err = findPage(p); err != nil || strings.Contains(strings.Join(found.lines(), ""), "\x1b") {
-		t.Errorf("%q, %v", found.lines(), err)
+	if found, err = findPage(p); err != nil || strings.Contains(strings.Join(terminal.Draw(80, false, found.put), ""), "\x1b") {
+		t.Errorf("%q, %v", terminal.Draw(80, false, found.put), err)
 	}
 }

@@ -203,7 +203,11 @@ func Complaint(err error) string {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		lines = append(lines, strings.Repeat(" ", min(indent, usualWidth))+Clean(line))
 	}
-	return strings.Join(lines, "\n")
+	text := strings.Join(lines, "\n")
+	if typesKubectl.MatchString(text) && !strings.Contains(text, InKube) {
+		text += " (" + InKube + ")"
+	}
+	return text
 }
 
 // The exit codes of the commands (docs/wire.md, "Process").

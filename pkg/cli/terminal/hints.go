@@ -3,11 +3,18 @@ package terminal
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
+
+// InKube says where kubectl is: not where zedkube is.
+const InKube = `kubectl is in "eve enter kube"`
+
+// typesKubectl matches a text that tells to type a command of kubectl.
+var typesKubectl = regexp.MustCompile(`\bkubectl (?:-n \S+ )?(?:get|describe|logs|edit|patch|delete|apply|annotate|label|taint|scale)\b`)
 
 // kubectlHint answers the words of one who is used to kubectl: which command of ours shows that,
 // and where kubectl is. It is "" for words that are not kubectl's.
@@ -47,5 +54,5 @@ func kubectlHint(root *cobra.Command, args []string) string {
 	if !isVerb {
 		args = append([]string{"get"}, args...)
 	}
-	return strings.Join(append(hints, fmt.Sprintf("kubectl is in %q: kubectl %s", "eve enter kube", Clean(strings.Join(args, " ")))), " ")
+	return strings.Join(append(hints, InKube+": kubectl "+Clean(strings.Join(args, " "))), " ")
 }

@@ -3,6 +3,7 @@ package terminal
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,17 +27,33 @@ func ran(width int, args ...string) (string, error) {
 	var o Outputs
 	var b bytes.Buffer
 	two := 2
+	swapped := false
 	all := []listed{{Name: "b", Tags: []string{"etcd", "worker"}, Count: &two}, {Name: "a", Off: true}, {Name: "c", Tags: []string{"worker"}}}
 	ages := map[string]string{"a": "-", "b": "2d3h", "c": "90m"}
+	answers := map[string]string{"a": "asking", "b": "12s ago", "c": "5s ago"}
 	root := &cobra.Command{Use: "zedkube", SilenceUsage: true, SilenceErrors: true}
 	root.PersistentFlags().String("root", "", "")
 	c := List[listed](&o, &cobra.Command{Use: "things"}, "thing", Table{Columns: listedTable})
+	c.Flags().BoolVar(&swapped, "cluster", false, "")
+	o.ColumnsBy(func([]string) []Column {
+		if swapped {
+			return []Column{{Title: "NAME"}, {Title: "ANSWERED"}}
+		}
+		return nil
+	})
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		v := View{}
 		t := Table{Columns: listedTable}
+		if swapped {
+			t.Columns = []Column{{Title: "NAME"}, {Title: "ANSWERED"}}
+		}
 		for _, x := range Selected(&o, all) {
 			v.Names = append(v.Names, x.Name)
-			t.Rows = append(t.Rows, []Cell{{Text: x.Name}, {Text: ages[x.Name]}, {Text: strings.Repeat(x.Name, 30)}})
+			row := []Cell{{Text: x.Name}, {Text: ages[x.Name]}, {Text: strings.Repeat(x.Name, 30)}}
+			if swapped {
+				row = []Cell{{Text: x.Name}, {Text: answers[x.Name]}}
+			}
+			t.Rows = append(t.Rows, row)
 		}
 		v.Data = v.Names
 		v.Draw = func(s *Screen) {
@@ -57,10 +74,11 @@ func TestListsHaveWhatKubectlHas(t *testing.T) {
 	const foot, end = "see zedkube things, zedkube thingsome\n", "end\n"
 	note := func(x string) string { return strings.Repeat(x, 30) }
 	for args, want := range map[string]string{
-		"":                                "NAME   AGE  NOTE\nb     2d3h  " + note("b") + "\na        -  " + note("a") + "\nc      90m  " + note("c") + "\n" + foot + end,
-		"--no-headers":                    "b     2d3h  " + note("b") + "\na        -  " + note("a") + "\nc      90m  " + note("c") + "\n" + foot,
-		"--sort-by=age -l off=false":      "NAME   AGE  NOTE\nc      90m  " + note("c") + "\nb     2d3h  " + note("b") + "\n" + foot + end,
-		"--sort-by=age --no-headers":      "c      90m  " + note("c") + "\nb     2d3h  " + note("b") + "\na        -  " + note("a") + "\n" + foot,
+		"":                           "NAME   AGE  NOTE\nb     2d3h  " + note("b") + "\na        -  " + note("a") + "\nc      90m  " + note("c") + "\n" + foot + end,
+		"--no-headers":               "b     2d3h  " + note("b") + "\na        -  " + note("a") + "\nc      90m  " + note("c") + "\n" + foot,
+		"--sort-by=age -l off=false": "NAME   AGE  NOTE\nc      90m  " + note("c") + "\nb     2d3h  " + note("b") + "\n" + foot + end,
+		"--sort-by=age --no-headers": "c      90m  " + note("c") + "\nb     2d3h  " + note("b") + "\na        -  " + note("a") + "\n" + foot,
+		"--cluster --sort-by=answered --no-headers": "c     5s ago\nb     12s ago\na     asking\n" + foot,
 		"-o name":                         "thing/b\nthing/a\nthing/c\n",
 		"-o name -l tags=worker":          "thing/b\nthing/c\n",
 		"-l tags!=etcd,off!=true -o name": "thing/c\n",
@@ -84,9 +102,35 @@ func TestListsHaveWhatKubectlHas(t *testing.T) {
 	}
 }
 
+func TestWhereKubectlIsIsSaidOnce(t *testing.T) {
+	remedy := func(s *Screen) {
+		s.Put(2, Plain, "-> kubectl -n eve-kube-app edit pdb cam, or run a second replica")
+		s.Field("do", Plain, "kubectl apply -f deploy/rbac.yaml")
+	}
+	for name, c := range map[string]struct {
+		draw func(*Screen)
+		want int
+	}{
+		"remedies":  {remedy, 1},
+		"no remedy": {func(s *Screen) { s.Put(0, Plain, "cordoned by field manager kubectl; as kubectl shows it") }, 0},
+	} {
+		var b bytes.Buffer
+		if err := (&Outputs{}).Print(Terminal{Writer: &b, Fd: -1}, View{Draw: c.draw}); err != nil || strings.Count(b.String(), InKube) != c.want {
+			t.Errorf("%s, %v:\n%s", name, err, b.String())
+		}
+	}
+	for text, want := range map[string]int{"if it is off for good: kubectl delete node n1": 1, `kubectl is in "eve enter kube": kubectl get nodes`: 1, "no kubectl": 0} {
+		if got := Complaint(errors.New(text)); strings.Count(got, InKube) != want {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 func TestListsSayWhatTheyDoNotHave(t *testing.T) {
 	for args, want := range map[string]string{
 		"--sort-by=.metadata.name":     `--sort-by ".metadata.name": want one of NAME, AGE, NOTE`,
+		"--sort-by=ANSWERED":           `--sort-by "ANSWERED": want one of NAME, AGE, NOTE`,
+		"--sort-by=AGE --cluster":      `--sort-by "AGE": want one of NAME, ANSWERED`,
 		"--sort-by=NAME -o json":       "--sort-by is for tables; other forms keep their order",
 		"-l node-role.kubernetes.io/x": `-l "node-role.kubernetes.io/x": want FIELD=VALUE or FIELD!=VALUE, the field one of Name, Tags, Count, Off`,
 		"-o custom-columns=A:.b":       `output "custom-columns=A:.b": want table, wide, name, json, yaml or jsonpath=EXPR`,

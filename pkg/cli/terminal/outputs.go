@@ -33,6 +33,7 @@ type Outputs struct {
 	Watch bool
 
 	form    string
+	args    []string // of the command
 	path    *jsonpath.JSONPath
 	kind    string // of the documents; "" leaves them as they are
 	list    *listing
@@ -42,8 +43,9 @@ type Outputs struct {
 
 // Flag adds -o to a command, which is checked before the command runs, and returns the command.
 func (o *Outputs) Flag(c *cobra.Command) *cobra.Command {
-	c.PreRunE = func(c *cobra.Command, _ []string) error {
+	c.PreRunE = func(c *cobra.Command, args []string) error {
 		o.kind, o.rooted = kindOf(c), rootedFor(c)
+		o.args = args
 		return o.Parse()
 	}
 	c.Flags().StringVarP(&o.flag, "output", "o", formTable, "`FORM` of what is printed: "+o.wanted())
@@ -71,7 +73,7 @@ func (o *Outputs) WatchFlag(c *cobra.Command) *cobra.Command {
 // bareExpression is an expression without braces, which kubectl takes, too.
 var bareExpression = regexp.MustCompile(`^(\.|\[)?[A-Za-z_*?@'"]`)
 
-// Parse checks the word after -o.
+// Parse checks the word after -o, and of a list what else is said of its form.
 func (o *Outputs) Parse() error {
 	form, expr, has := strings.Cut(o.flag, "=")
 	o.form = cmp.Or(form, formTable)
@@ -80,7 +82,7 @@ func (o *Outputs) Parse() error {
 		return ExitWith(ExitUsage, fmt.Errorf("output %q: want %s", Clean(o.flag), o.wanted()))
 	}
 	if o.list != nil {
-		if err := o.list.parse(o.form, o.Watch); err != nil {
+		if err := o.list.parse(o.form, o.Watch, o.args); err != nil {
 			return ExitWith(ExitUsage, err)
 		}
 	}
@@ -109,6 +111,9 @@ func (o *Outputs) Foreign() { o.foreign = true }
 
 // People reports that a table is wanted.
 func (o *Outputs) People() bool { return slices.Contains([]string{"", formTable, formWide}, o.form) }
+
+// Names reports that only the names of what is listed are wanted.
+func (o *Outputs) Names() bool { return o.form == formName }
 
 // marshalYAML is data as YAML. Characters that YAML does not allow as they are,
 // in a name that anybody may have given, are escaped.
@@ -199,14 +204,20 @@ type outcome struct {
 // programs it is one document at the end, with how it ended.
 func (o *Outputs) RunAction(c *cobra.Command, do func(w io.Writer) error) error {
 	if o.People() {
-		return do(writerFunc(func(b []byte) (int, error) {
+		kubectl := false
+		err := do(writerFunc(func(b []byte) (int, error) {
 			text := string(b)
+			kubectl = kubectl || typesKubectl.MatchString(text)
 			if o.rooted != nil {
 				text = o.rooted(text)
 			}
 			_, err := io.WriteString(c.OutOrStdout(), text)
 			return len(b), err
 		}))
+		if kubectl {
+			fmt.Fprintln(c.OutOrStdout(), InKube+".")
+		}
+		return err
 	}
 	var said bytes.Buffer
 	err := do(&said)

@@ -30,6 +30,8 @@ type Screen struct {
 
 	list   *listing // what the flags of a list say; nil where there are none
 	rooted func(string) string
+
+	kubectl bool // a text tells to type a command of kubectl
 }
 
 // Draw is what draw puts on a screen without an end; nothing for nil.
@@ -60,6 +62,7 @@ func (s *Screen) Hang(head string, indent int, look Style, text string) {
 	if s.rooted != nil {
 		text = s.rooted(text)
 	}
+	s.kubectl = s.kubectl || typesKubectl.MatchString(text)
 	for i, line := range wrapped(text, max(s.Width-1-indent, 16)) {
 		if i > 0 {
 			head = strings.Repeat(" ", indent)
@@ -76,10 +79,21 @@ func (s *Screen) Cut(look Style, text string) {
 
 // Foot adds what is said below a list, for people and not where titles are not wanted either.
 func (s *Screen) Foot(text string) {
-	if s.list == nil || !s.list.noHeaders {
+	if s.Titled() {
 		s.Put(0, Plain, text)
 	}
 }
+
+// whole draws, and says below where what is told to type can be typed.
+func (s *Screen) whole(draw func(*Screen)) {
+	draw(s)
+	if s.kubectl {
+		s.Put(0, Plain, InKube+".")
+	}
+}
+
+// Titled reports that titles are wanted.
+func (s *Screen) Titled() bool { return s.list == nil || !s.list.noHeaders }
 
 // Gap adds an empty line.
 func (s *Screen) Gap() { s.Lines = append(s.Lines, "") }
@@ -129,6 +143,7 @@ func Listed(names []string) string {
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell // one cell per column; texts have to be clean
+	Sorted  bool     // the rows have the order that was asked for
 }
 
 // Column is one column of a table.

@@ -21,7 +21,7 @@ type View struct {
 	Steady any           // Data without what changes by itself, such as ages; nil: Data is so
 	Draw   func(*Screen) // nil for nothing
 	Rows   []Row         // into a pipe a line is printed for each that changes
-	Names  []string      // of what is listed, for -o name
+	Names  []string      // of what is listed, for -o name: with what it is, unless the list says so
 	Events []Event       // of a Watch that prints events, those since the last View
 	Ended  bool          // there is nothing more to watch
 	Err    error         // what the command ends with, if it ends now
@@ -71,10 +71,13 @@ func (o *Outputs) Print(t Terminal, v View) error {
 	switch {
 	case o.form == formName:
 		for _, name := range v.Names {
-			s.Lines = append(s.Lines, o.list.object+"/"+Clean(name))
+			if o.list.object != "" {
+				name = o.list.object + "/" + name
+			}
+			s.Lines = append(s.Lines, Clean(name))
 		}
 	case v.Draw != nil:
-		v.Draw(&s)
+		s.whole(v.Draw)
 	}
 	for _, line := range s.Lines {
 		if _, err := fmt.Fprintln(t, line); err != nil {
@@ -209,7 +212,7 @@ func (f *follower) draw(v View) error {
 	s.Width, s.Height = f.out.Size()
 	s.From = f.from
 	if v.Draw != nil {
-		v.Draw(&s)
+		s.whole(v.Draw)
 	}
 	lines := s.Lines
 	if len(lines) == 0 && v.Err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -37,8 +38,10 @@ type topTable struct {
 	Cluster  bool   `json:",omitempty"` // the pods or containers are of all nodes
 	Agent    device.AgentLife
 	Problems []string
-	Rows     []topRow
-	Hidden   int // rows of other namespaces
+	Rows     []topRow `json:"Items"`
+	Hidden   int      // rows of other namespaces
+
+	OldRows []topRow `json:"Rows"` // what Items was called before
 }
 
 // topRow is a node, a pod or a container. What nobody knows is nil.
@@ -96,6 +99,23 @@ func sortRows(rows []topRow, by string) {
 			order = largest(a.Memory, b.Memory)
 		}
 		return cmp.Or(order, strings.Compare(a.Name, b.Name))
+	})
+}
+
+// sortByColumn sorts rows that are in another order by any other column, the largest first too.
+func (t *topTable) sortByColumn(by string) {
+	columns := topLook{now: t.At}.all(*t)
+	at := slices.IndexFunc(columns, func(c topColumn) bool { return c.Title != "" && strings.EqualFold(c.Title, by) })
+	if at < 0 || by == sortCPU || by == sortMemory {
+		return
+	}
+	text := columns[at].text
+	slices.SortStableFunc(t.Rows, func(a, b topRow) int {
+		x, y := strings.TrimSuffix(text(a), "!"), strings.TrimSuffix(text(b), "!")
+		if columns[at].Right && x != terminal.Unknown && y != terminal.Unknown {
+			x, y = y, x
+		}
+		return terminal.ByText(x, y)
 	})
 }
 

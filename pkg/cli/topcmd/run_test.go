@@ -160,7 +160,6 @@ func TestTopSaysWhatTheAgentCannot(t *testing.T) {
 		}, "12 rows of pods and containers left out", 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			// The agent's sign of life lies in the world's time, and this clock stands in 2000.
 			s := newTopStage(t)
 			c.set(s)
 			command := s.top(topOptions{of: topPods}, false, nil)
@@ -171,7 +170,9 @@ func TestTopSaysWhatTheAgentCannot(t *testing.T) {
 			if terminal.ExitCode(err) != c.code || !strings.Contains(s.out.String(), c.want) {
 				t.Errorf("%s: exit code %d (%v), want %d and %q in\n%s", name, terminal.ExitCode(err), err, c.code, c.want, s.out.String())
 			}
-			if took := time.Since(began); took > onceWithin {
+			// The last look may wait for the agent's socket, twice: this clock goes on while nothing but a
+			// request is under way.
+			if took := time.Since(began); took > onceWithin+lookWithin+keptWithin {
 				t.Errorf("%s: took %s", name, took)
 			}
 		})

@@ -3,6 +3,7 @@ package topcmd
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,16 +20,9 @@ type topLook struct {
 }
 
 func (l topLook) table(t topTable) terminal.Table {
-	name := terminal.Column{Title: strings.ToUpper(t.Of), Middle: "…", Fair: 24}
-	if l.ascii {
-		name.Middle = "~"
-	}
-	table := terminal.Table{Columns: []terminal.Column{name}}
-	columns := l.columns(t.Of)
-	if t.Cluster {
-		node := topColumn{terminal.Column{Title: "NODE", Middle: name.Middle, Fair: 16, Keep: 8}, func(r topRow) string { return l.plain(terminal.Clean(r.Node)) }}
-		columns = append([]topColumn{node}, columns...)
-	}
+	name := terminal.Column{Title: strings.ToUpper(t.Of), Middle: l.gap(), Fair: 24}
+	table := terminal.Table{Columns: []terminal.Column{name}, Sorted: true}
+	columns := l.all(t)
 	for _, c := range columns {
 		table.Columns = append(table.Columns, c.Column)
 	}
@@ -46,12 +40,39 @@ func (l topLook) table(t topTable) terminal.Table {
 	return table
 }
 
+// all are the columns of a table, but for the name, which comes first.
+func (l topLook) all(t topTable) []topColumn {
+	columns := l.columns(t.Of)
+	if !t.Cluster {
+		return columns
+	}
+	node := topColumn{terminal.Column{Title: "NODE", Middle: l.gap(), Fair: 16, Keep: 8}, func(r topRow) string { return l.plain(terminal.Clean(r.Node)) }}
+	return append([]topColumn{node}, columns...)
+}
+
+// sortable is a table with the words of --sort-by.
+func (t topTable) sortable() terminal.Table {
+	table := terminal.Table{Columns: []terminal.Column{{Title: strings.ToUpper(sortName)}}}
+	for _, c := range (topLook{}).all(t) {
+		table.Columns = append(table.Columns, c.Column)
+	}
+	return table
+}
+
+// gap stands for what is taken out of a long name.
+func (l topLook) gap() string {
+	if l.ascii {
+		return "~"
+	}
+	return "…"
+}
+
 type topColumn struct {
 	terminal.Column
 	text func(r topRow) string
 }
 
-// columns are those of a table, but for the name, which comes first.
+// columns are those that do not depend on where the rows are from.
 func (l topLook) columns(of string) []topColumn {
 	column := func(title string, width, keep int, text func(r topRow) string) topColumn {
 		return topColumn{terminal.Column{Title: title, Width: width, Keep: keep, Right: true}, text}
@@ -95,7 +116,9 @@ func (t topTable) draw(s *terminal.Screen, o topOptions) {
 	case t.Of != topNodes:
 		what += " of " + cmp.Or(terminal.Clean(t.Node), "this node")
 	}
-	s.Put(0, terminal.Plain, l.plain(fmt.Sprintf("%s, by %s, %s", what, o.sort, terminal.Timestamp(t.At))))
+	if s.Titled() {
+		s.Put(0, terminal.Plain, l.plain(fmt.Sprintf("%s, by %s, %s", what, o.sort, terminal.Timestamp(t.At))))
+	}
 	problems := t.Problems
 	const most = 6
 	if live && len(problems) > most {
@@ -117,9 +140,18 @@ func (t topTable) draw(s *terminal.Screen, o topOptions) {
 		shown = min(room, len(t.Rows)-s.From)
 	}
 	if len(t.Rows) > 0 {
-		lines := terminal.Draw(s.Width, s.Colour, l.table(t).Draw)
-		s.Lines = append(s.Lines, lines[0])
-		s.Lines = append(s.Lines, lines[1+s.From:1+s.From+shown]...)
+		whole := *s
+		whole.Lines = nil
+		l.table(t).Draw(&whole)
+		head := 0
+		if s.Titled() {
+			head = 1
+		}
+		first, last := head+s.From, head+s.From+shown
+		s.Lines = slices.Concat(s.Lines, whole.Lines[:head], whole.Lines[first:last])
+		if !live {
+			s.Lines = append(s.Lines, whole.Lines[last:]...) // which columns have no room
+		}
 	}
 	putFoot(s, t, o, shown)
 }
@@ -134,7 +166,7 @@ func putFoot(s *terminal.Screen, t topTable, o topOptions, shown int) {
 	}
 	if s.Height > 0 {
 		s.Cut(terminal.Plain, strings.Join(append(said, topKeys), "; "))
-	} else if len(said) > 0 {
+	} else if len(said) > 0 && s.Titled() {
 		s.Put(0, terminal.Plain, strings.Join(said, "; "))
 	}
 }

@@ -282,3 +282,23 @@ func TestTheColumnOfNodesIsOnlyInATableOfAllNodes(t *testing.T) {
 		}
 	}
 }
+
+func TestRowsAreSortedByAnyColumnTheLargestFirst(t *testing.T) {
+	now := cmdtest.Now
+	table := topTable{At: now, Of: topPods, Cluster: true, Rows: []topRow{
+		{Name: "a", Node: "n2", At: now.Add(-5 * time.Second), Received: some(900)},
+		{Name: "b", Node: "n1", At: now.Add(-2 * time.Minute), Old: true, Received: some(2 << 20)},
+		{Name: "c", Node: "n3", At: now.Add(-12 * time.Second)},
+	}}
+	for by, want := range map[string]string{"rx/s": "bac", "AGE": "bca", "node": "bac", "name": "abc"} {
+		sortRows(table.Rows, by)
+		table.sortByColumn(by)
+		got := ""
+		for _, r := range table.Rows {
+			got += r.Name
+		}
+		if got != want {
+			t.Errorf("by %s: %s, want %s", by, got, want)
+		}
+	}
+}

@@ -79,7 +79,6 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 	flags := c.Flags()
 	flags.BoolVarP(&t.all, "all", "A", false, "pods and containers of every namespace, not only those of applications")
 	flags.BoolVar(&t.cluster, "cluster", false, "pods and containers of all nodes: CPU and memory")
-	flags.StringVar(&t.sort, "sort-by", sortCPU, "cpu, memory or name")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "sort" { // its name before
 			name = "sort-by"
@@ -88,14 +87,19 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 	})
 	flags.BoolVar(&t.once, "once", false, "print one table and exit; the default if there is no terminal")
 	flags.BoolVar(&t.json, "json", false, "the same as -o json: a line of JSON every 5 s; with --once a single one")
-	t.out.Flag(c)
-	terminal.Completed(c, "sort-by", sortCPU, sortMemory, sortName)
+	terminal.List[topRow](&t.out, c, "", topTable{Of: topNodes}.sortable())
+	t.out.SortsData()
+	t.out.ColumnsBy(func(args []string) []terminal.Column {
+		return topTable{Of: strings.Join(append(args, topNodes)[:1], ""), Cluster: t.cluster}.sortable().Columns
+	})
 	flags.BoolVar(&t.ascii, "ascii", !localeIsUTF8(), "digits instead of blocks; the default if the locale is not UTF-8")
 	return c
 }
 
 func (t *topOptions) parse(args []string) error {
-	t.of, t.json = topNodes, t.json || !t.out.People()
+	t.of, t.json = topNodes, t.json || !t.out.People() && !t.out.Names()
+	t.once = t.once || t.out.Names()
+	t.sort = cmp.Or(strings.ToLower(t.out.SortBy()), sortCPU)
 	if len(args) == 1 {
 		t.of = args[0]
 	}
@@ -104,8 +108,6 @@ func (t *topOptions) parse(args []string) error {
 		return terminal.ExitWith(terminal.ExitUsage, errors.New("usage: zedkube top [nodes|pods|containers]"))
 	case !slices.Contains([]string{topNodes, topPods, topContainers}, t.of):
 		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("table %q: want nodes, pods or containers", terminal.Clean(t.of)))
-	case !slices.Contains([]string{sortCPU, sortMemory, sortName}, t.sort):
-		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("--sort-by %q: want cpu, memory or name", terminal.Clean(t.sort)))
 	case t.all && t.of == topNodes:
 		return terminal.ExitWith(terminal.ExitUsage, errors.New("--all is for pods and containers: all nodes are shown anyway"))
 	case t.cluster && t.of == topNodes:
@@ -253,7 +255,10 @@ func (t *top) step(ctx context.Context) topTable {
 		rows, hidden := podRows(*own, t.options, now)
 		table.Rows, table.Hidden = append(table.Rows, rows...), hidden
 	}
+	table.Rows = terminal.Selected(&t.options.out, table.Rows)
 	sortRows(table.Rows, t.options.sort)
+	table.sortByColumn(t.options.sort)
+	table.OldRows = table.Rows
 	return table
 }
 
@@ -317,7 +322,11 @@ func (t *top) print(table topTable) error {
 	if t.options.json {
 		return t.options.out.Encode(t.out, table, "")
 	}
-	return t.options.out.Print(t.out, terminal.View{Draw: func(s *terminal.Screen) { table.draw(s, t.options) }})
+	v := terminal.View{Draw: func(s *terminal.Screen) { table.draw(s, t.options) }}
+	for _, r := range table.Rows {
+		v.Names = append(v.Names, strings.TrimSuffix(table.Of, "s")+"/"+r.Name)
+	}
+	return t.options.out.Print(t.out, v)
 }
 
 func (t topTable) nothing() error {

@@ -53,7 +53,7 @@ func NewVolumesCommand(o *device.Options) *cobra.Command {
 			})
 		},
 		ValidArgsFunction: terminal.CompleteArgs(volumeNames(o)),
-	}, "volume", volumesTable(nil))), &cluster, "show the volumes")
+	}, "volume", volumesTable(nil))), &out, &cluster, "show the volumes", volumesTable(nil))
 }
 
 // volumeNames gives the names of the volumes that the files here know to the shell.
