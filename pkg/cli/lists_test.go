@@ -116,3 +116,12 @@ func TestTopSortsByTheColumnsOfItsTable(t *testing.T) {
 		t.Errorf("a column that only nodes have: exit code %d, %s", code, said)
 	}
 }
+
+func TestEventsWithoutAnAPIServerSayWhatIsKnown(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "device")
+	copiedDevice(t, root)
+	out, said, code := runCommand(t, "--root", root, "--kubeconfig", "/no/k3s.yaml", "events")
+	if out != "" || code != 2 || !strings.Contains(said, "Only the API server has Events") || !strings.Contains(said, "zedkube audit --since 1h") || !strings.Contains(said, "zedkube status") {
+		t.Errorf("exit code %d, %s\n%s", code, out, said)
+	}
+}
