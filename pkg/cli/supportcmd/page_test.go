@@ -3,7 +3,6 @@ package supportcmd
 import (
 	"encoding/json"
 	"errors"
-	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 )
 
