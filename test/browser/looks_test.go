@@ -31,8 +31,8 @@ func inAnyWindow(t *testing.T, b *browser) {
 				t.Errorf("storage is folded: %v", folded)
 			}
 			tb.unfold()
-			tb.shows("#problems", "will not end by itself", "What to do: Run one more replica", "More: ", "Broken", "Warning")
-			tb.shows("#drain", "Emptying", "12 of 14 gone", "NEVER", "slow", "eve-kube-app/plc-0", "42% on node-1", "12m to go", "attempt 2 of 5", "kubectl -n eve-kube-app edit pdb plc")
+			tb.shows("#problems", "will not end by itself", "What to do: Run one more replica", "More: ", "BAD", "WARN")
+			tb.shows("#drain", "Emptying", "12 of 14 gone", "NEVER", "slow", "eve-kube-app/plc-0", "42% on node-1", "12m to go", "attempt 2 of 5", "EVE sees", "kubectl -n eve-kube-app edit pdb plc")
 			tb.shows("#actions", "Drain this node", "zedkube --root /node-2 drain request", "Collect a support bundle")
 			tb.shows("#nodes", "node-3", "NotReachable", "cordoned", "drain for DEVICEOP", "2 of 2 witnesses")
 			tb.shows("#apps", "historian", "NotRunningState", "waits for a node with 4 GiB")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,8 @@ var words = []struct{ pattern, instead string }{
 	{`untold|unsaid|unheard`, "not published, not received"},
 	{`(certificate|token|lease|authority|kubeconfig) (ends|ended|has ended)`, "expires"},
 	{`(has|have) (been )?whole`, "complete, healthy"},
+	{`not known to answer`, "unknown"},
+	{`status for eve`, "EVE sees"},
 }
 
 // usual lists uses of these words that stay, by file, with the reason.
@@ -55,13 +58,9 @@ func TestWordsOfTheField(t *testing.T) {
 	for i, w := range words {
 		patterns[i] = regexp.MustCompile(`(?im)\b(?:` + w.pattern + `)(?:\b|$|\s)`)
 	}
-	files := append(sources(t), documents(t)...)
+	files := slices.Concat(sources(t), documents(t), pageFiles(t))
 	for _, file := range files {
-		content, err := os.ReadFile(filepath.Join("../..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line, text := range texts(file, content) {
+		for line, text := range texts(file, []byte(content(t, file))) {
 			if usual[file] != "" {
 				text = strings.ReplaceAll(text, "ask no more", "")
 			}
@@ -72,6 +71,62 @@ func TestWordsOfTheField(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestThePageAndTheCommandsUseTheSameWords compares what people read on both, side by side.
+func TestThePageAndTheCommandsUseTheSameWords(t *testing.T) {
+	var page strings.Builder
+	for _, file := range pageFiles(t) {
+		page.WriteString(content(t, file))
+	}
+	for word, command := range map[string]string{
+		"BAD": "pkg/cli/statuscmd/view.go", "WARN": "pkg/cli/statuscmd/view.go", "unknown": "pkg/cli/statuscmd/view.go",
+		"EVE sees": "pkg/cli/draincmd/screen.go", "force file": "pkg/cli/draincmd/screen.go", "requester": "pkg/cli/draincmd/screen.go",
+		"FORCED": "pkg/cli/draincmd/screen.go", "NEVER": "pkg/cli/draincmd/screen.go",
+	} {
+		said := regexp.MustCompile("[\"`, ]" + word + "[\"`: ]")
+		if !said.MatchString(page.String()) {
+			t.Errorf("the page does not say %q, as %s does", word, command)
+		}
+		if !said.MatchString(content(t, command)) {
+			t.Errorf("%s does not say %q, as the page does", command, word)
+		}
+	}
+	for _, word := range []string{"Broken", "not known\""} {
+		if strings.Contains(page.String(), word) {
+			t.Errorf("the page says %q, which no command does", word)
+		}
+	}
+	glossary := content(t, "docs/glossary.md")
+	for _, word := range []string{"`BAD`", "`WARN`", "EVE sees"} {
+		if !strings.Contains(glossary, word) {
+			t.Errorf("docs/glossary.md does not explain %s", word)
+		}
+	}
+}
+
+func content(t *testing.T, file string) string {
+	t.Helper()
+	all, err := os.ReadFile(filepath.Join("../..", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(all)
+}
+
+// pageFiles are those of which the page consists.
+func pageFiles(t *testing.T) (out []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.js", "*.html"} {
+		found, err := filepath.Glob(filepath.Join("../../pkg/operate/page/static", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %q, %v", pattern, found, err)
+		}
+		for _, name := range found {
+			out = append(out, filepath.ToSlash(strings.TrimPrefix(name, "../../")))
+		}
+	}
+	return out
 }
 
 // texts are what people read of a file, by line.

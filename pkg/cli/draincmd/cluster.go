@@ -96,7 +96,7 @@ func (t toldRecord) put(s *terminal.Screen) {
 	}
 	s.Put(0, answer.Look, head)
 	if t.Progress == nil {
-		s.Put(0, terminal.Yellow, "Drain of "+terminal.Clean(t.Node)+": "+cmp.Or(terminal.Clean(t.row.Node.Drain), "not known"))
+		s.Put(0, terminal.Yellow, "Drain of "+terminal.Clean(t.Node)+": "+cmp.Or(terminal.Clean(t.row.Node.Drain), "unknown"))
 		return
 	}
 	if t.State != clusterview.Answered {

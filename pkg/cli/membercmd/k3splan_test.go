@@ -37,7 +37,7 @@ func TestAPlanOfK3sSaysWhatTheRulesAndThisNodeSay(t *testing.T) {
 		"an older version":           {version: "v1.33.2+k3s1", refused: types.K3sDowngrade, words: []string{"cannot be downgraded"}},
 		"no version":                 {version: "latest\x1b[31m", refused: types.K3sNoVersion, words: []string{"it is not a version"}, not: "\x1b"},
 		"nodes of several versions":  {version: "v1.33.9+k3s1", list: func(context.Context) ([]types.Node, error) { return []types.Node{server("n2", "v1.33.4+k3s1")}, nil }, refused: types.K3sMixed, words: []string{"n2 runs v1.33.4+k3s1"}},
-		"the API server is silent":   {version: "v1.33.9+k3s1", list: func(context.Context) ([]types.Node, error) { return nil, types.ErrNoAPI }, words: []string{"allowed", "not known: the nodes of the cluster"}},
+		"the API server is silent":   {version: "v1.33.9+k3s1", list: func(context.Context) ([]types.Node, error) { return nil, types.ErrNoAPI }, words: []string{"allowed", "unknown: the nodes of the cluster"}},
 		"something here is in order": {version: "v1.33.9+k3s1", words: []string{"allowed"}, not: "against"},
 		"something here is against it": {version: "v1.34.2+k3s1", change: func(t *testing.T, l k3sLook) {
 			write(t, l.PersistentFile(device.Self, "KubeNodeConditions"), types.KubeNodeConditions{KubeVirt: "v1.6.0", Longhorn: "v1.9.1"})

@@ -93,7 +93,7 @@ func rollbackK3s(out io.Writer, p device.Paths, lose, yes bool, now time.Time) e
 		return err
 	case can.To == "":
 		return refuse("there is no change of k3s on this node to take back; it is %s. The change of a single node may be taken back afterwards. %s",
-			cmp.Or(terminal.Clean(string(l.Phase)), "not known"), k3supdate.TakeBackRecipe)
+			cmp.Or(terminal.Clean(string(l.Phase)), "unknown"), k3supdate.TakeBackRecipe)
 	case can.Lacks != "":
 		return refuse("%s", terminal.Clean(can.Lacks))
 	}

@@ -301,6 +301,6 @@ func (s k3sStatus) putFindings(t *terminal.Screen) {
 		t.Put(0, terminal.Red, "against "+terminal.OrNone(s.Next)+": "+terminal.Clean(text))
 	}
 	for _, text := range s.Unknown {
-		t.Put(0, terminal.Yellow, "not known: "+terminal.Clean(text))
+		t.Put(0, terminal.Yellow, "unknown: "+terminal.Clean(text))
 	}
 }

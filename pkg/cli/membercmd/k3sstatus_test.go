@@ -206,7 +206,7 @@ func TestWhatIsAgainstAChangeOfK3sIsNamed(t *testing.T) {
 			if !strings.Contains(unknown, row.unknown) || (unknown == "") != (row.unknown == "") {
 				t.Errorf("not known is %q, want %q", unknown, row.unknown)
 			}
-			if got := drawn(s); row.against != "" && !strings.Contains(got, "against "+s.Next+": ") || row.unknown != "" && !strings.Contains(got, "not known: ") {
+			if got := drawn(s); row.against != "" && !strings.Contains(got, "against "+s.Next+": ") || row.unknown != "" && !strings.Contains(got, "unknown: ") {
 				t.Errorf("it is not shown:\n%s", got)
 			}
 		})

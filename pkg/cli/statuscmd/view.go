@@ -136,7 +136,7 @@ func (f summary) agent(o overview.Overview) {
 }
 
 func (f summary) api(a overview.API) {
-	look, text := terminal.Plain, "is not known to answer"
+	look, text := terminal.Plain, "unknown"
 	switch a.Answers {
 	case types.ConditionTrue:
 		look, text = terminal.Green, "answers"

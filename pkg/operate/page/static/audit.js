@@ -18,7 +18,7 @@ let asking = false; // a disk that hangs is not asked more and more
 const outcomes = { ok: "good", refused: "bad", failed: "bad", unanswered: "warn" };
 const columns = [
   ["When", (x) => age(x.at)], ["Operation", (x) => x.op], ["Target", (x) => x.target], ["Requested by", (x) => [x.by || x.component, x.from && h("div", { class: "dim" }, x.from)]], ["Why", (x) => x.why],
-  ["Outcome", (x) => [look(outcomes[x.outcome] ?? "warn", x.outcome || "not known"), x.times > 1 && ` ${x.times} times`, x.error && h("div", { class: "bad" }, x.error)]],
+  ["Outcome", (x) => [look(outcomes[x.outcome] ?? "warn", x.outcome || "unknown"), x.times > 1 && ` ${x.times} times`, x.error && h("div", { class: "bad" }, x.error)]],
   ["Took", (x) => x.took > 0 && (x.took < 1e9 ? Math.round(x.took / 1e6) + " ms" : x.took < 120e9 ? (x.took / 1e9).toFixed(1) + " s" : span(x.took / 1e6)), "num"],
 ];
 

@@ -1,7 +1,7 @@
 // The whole cluster: each node as it tells of itself. The agent asks the others while
 // that part is in view, and what they say is drawn as it comes.
 import { ask } from "/ask.js";
-import { age, clean, h, look, now, p, span, table, when } from "/draw.js";
+import { age, clean, h, look, now, p, severity, span, table, when } from "/draw.js";
 import { isFolded } from "/fold.js";
 
 const every = 10000;
@@ -80,7 +80,7 @@ const columns = [
     return d ? [told(r, d.Phase), d.Phase !== "Idle" && [since(r, d.Since), h("div", {}, d.Reason)]] : r.Node?.Drain;
   }],
   ["Problems", (r) => r.View && (list(r.View.Problems).length
-    ? list(r.View.Problems).slice(0, 5).map((x) => h("div", {}, answered(r) ? "" : "was ", look(x.Severity === "bad" ? "bad" : "warn", x.Name), ": ", x.About && x.About + ": ", x.What, since(r, x.Since)))
+    ? list(r.View.Problems).slice(0, 5).map((x) => h("div", {}, answered(r) ? "" : "was ", severity(x), " ", x.Name, ": ", x.About && x.About + ": ", x.What, since(r, x.Since)))
       .concat(list(r.View.Problems).length > 5 ? [h("div", {}, `and ${r.View.Problems.length - 5} more`)] : [])
     : told(r, "none"))],
   ["Applications", (r) => r.View && list(r.View.Apps).filter((x) => x.Here).map((x) => h("div", {}, told(r, look(x.State === "RunningState" ? "good" : "bad", x.Name))))],

@@ -120,4 +120,6 @@ export const ago = (iso) => when(iso) ? h("span", { class: "dim" }, "(", age(iso
 
 export const bar = (label, value, max) => h("progress", { value, max, "aria-label": label });
 export const look = (kind, text) => h("span", { class: kind }, text);
+// severity is that of a problem, in the words of zedkube status.
+export const severity = (x) => x.Severity === "bad" ? look("bad", "BAD") : look("warn", "WARN");
 export const p = (kind, ...inner) => h("p", { class: kind || null }, ...inner);

@@ -1,6 +1,6 @@
 // The parts of the page that an overview is drawn as: for each, what of the
 // overview it depends on, and how it is drawn.
-import { age, ago, bar, bytes, clean, facts, h, look, newest, p, span, table, when } from "/draw.js";
+import { age, ago, bar, bytes, clean, facts, h, look, newest, p, severity, span, table, when } from "/draw.js";
 import { withCommands } from "/commands.js";
 
 const list = (x) => Array.isArray(x) ? x : [];
@@ -16,7 +16,7 @@ function problems(o) {
   const all = list(o.Problems);
   if (!all.length) return [p("good", "Nothing that the agent knows of.")];
   return [h("ul", { class: "plain" }, newest(all, (x) => x.Severity === "bad").map((x) => h("li", { class: x.Severity === "bad" ? "problem is-bad" : "problem" },
-    p("", look(x.Severity === "bad" ? "bad" : "warn", x.Severity === "bad" ? "Broken" : "Warning"), x.About && [" ", h("strong", {}, x.About)], ": ", x.What),
+    p("", severity(x), x.About && [" ", h("strong", {}, x.About)], ": ", x.What),
     p("", x.Remedy && [h("strong", {}, "What to do: "), withCommands(x.Remedy, `${x.Name} ${x.About}`)]),
     p("dim", when(x.Since) ? ["Began ", age(x.Since), ". "] : "", x.Name && ["More: ", h("a", { href: "/manual#" + String(x.Name).toLowerCase() }, x.Name), "."]))))];
 }
@@ -44,9 +44,9 @@ function drain(o) {
       ["pods", pods.Total > 0 && [bar("pods gone", pods.Evicted, pods.Total), `${pods.Evicted} of ${pods.Total} gone, ${pods.Terminating} terminating, ${pods.Waiting} waiting`]],
       ["lock", r.Lock?.Waits || (r.Lock?.Holder && ["held by ", r.Lock.Mine ? "this node" : r.Lock.Holder]), r.Lock?.Holder && ago(r.Lock.Since)],
       ["quorum", r.Quorum], ["cordon", cordons[r.Cordon] ?? r.Cordon],
-      ["status for EVE", d.Status, d.RequestedBy && `for ${d.RequestedBy}`],
+      ["EVE sees", d.Status, d.RequestedBy && `for ${d.RequestedBy}`],
       ["blocked by", d.Held?.File && look("bad", d.Held.File)],
-      ["forced by", list(d.Forced).map((f) => f.File + (f.Ignored ? `, ignored: ${f.Ignored}` : `: ${f.Says}`)).join("; ")],
+      ["force file", list(d.Forced).map((f) => f.File + (f.Ignored ? `, ignored: ${f.Ignored}` : `: ${f.Says}`)).join("; ")],
       ["written", age(d.At)],
     ]),
   ];
@@ -92,7 +92,7 @@ const nodeColumns = [
 
 const appColumns = (showLogs) => [
   ["Application", (x) => [x.Name, h("div", { class: "dim mono" }, x.UUID)]],
-  ["State", (x) => [look(x.State === "RunningState" ? "good" : x.Activate ? "bad" : "dim", x.State || "not known"), !x.Activate && " (configured not to run)", x.Since && [" ", age(x.Since)]]],
+  ["State", (x) => [look(x.State === "RunningState" ? "good" : x.Activate ? "bad" : "dim", x.State || "unknown"), !x.Activate && " (configured not to run)", x.Since && [" ", age(x.Since)]]],
   ["Node", (x) => [x.Node || (x.Here && "this one"), x.Designated && h("div", { class: "dim" }, "this is its designated node")]],
   ["Kind", (x) => x.VM ? "virtual machine" : "container"],
   ["Restarts", (x) => x.Restarts, "num"],
@@ -132,9 +132,9 @@ function device(o) {
   const stale = list(g.Stale).map((x) => x.Node).join(", ");
   return [h("div", { class: "cols" }, [
     facts([
-      ["node", o.Node?.Name || "not known", o.Node?.DeviceName && `(${clean(o.Node.DeviceName)})`], ["UUID", o.Node?.UUID],
+      ["node", o.Node?.Name || "unknown", o.Node?.DeviceName && `(${clean(o.Node.DeviceName)})`], ["UUID", o.Node?.UUID],
       ["agent", a.Runs ? look(a.Hung ? "bad" : "good", a.Hung ? "hung" : "running") : look("bad", "not running"), a.Why, ago(a.Seen)],
-      ["API server", look(truth[api.Answers] ?? "dim", { True: "answers", False: "does not answer" }[api.Answers] ?? "not known"), api.Why, ago(api.Since)],
+      ["API server", look(truth[api.Answers] ?? "dim", { True: "answers", False: "does not answer" }[api.Answers] ?? "unknown"), api.Why, ago(api.Since)],
       ["no cluster", o.Node?.NoCluster],
       ["elected to report", l.Leader || "nobody", l.Mine && "(this node)", ago(l.Since)],
       ["disks", list(o.Disks).map((d) => h("div", {}, `${clean(d.Path)}: ${bytes(d.Free)} of ${bytes(d.Size)} free`))],
