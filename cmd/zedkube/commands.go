@@ -8,16 +8,19 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 )
 
 // runner runs commands of this program, each as a process of its own: what it takes, such as the
-// memory for a support bundle, it gives back, and the agent does not end with it.
+// memory for a support bundle, it gives back, and the agent does not end with it. At the end of ctx it is
+// asked to end as by an operator, so that it says in the audit what it did.
 func runner(o device.Options) func(ctx context.Context, out io.Writer, args ...string) error {
 	return func(ctx context.Context, out io.Writer, args ...string) error {
 		c := exec.CommandContext(ctx, cmp.Or(o.Program, "/proc/self/exe"), append([]string{"--root", o.Root, "--kubeconfig", o.Kubeconfig}, args...)...) //nolint:gosec // commands of a fixed table
+		c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 		var wrong tail
 		c.Stdout, c.Stderr, c.WaitDelay = out, &wrong, 5*time.Second
 		err := c.Run()

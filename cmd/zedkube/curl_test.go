@@ -44,7 +44,7 @@ func TestTheExamplesOfTheClusterAPIAreAnswered(t *testing.T) {
 		log := logrus.New()
 		log.SetOutput(io.Discard)
 		p := device.Options{Root: t.TempDir()}.Paths()
-		bus, components := wire(p, log, io.Discard)
+		bus, components := wire(t.Context(), p, log, io.Discard)
 		if err := bus.Open(); err != nil {
 			t.Fatal(err)
 		}

@@ -21,11 +21,20 @@ import (
 // runLocal runs the local server of an agent on an empty root, on loopback too.
 func runLocal(t *testing.T) (socket *http.Client, p device.Paths) {
 	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	socket, p, ended := runLocalUntil(t, ctx, agent.Build(t))
+	t.Cleanup(func() { cancel(); <-ended })
+	return socket, p
+}
+
+// runLocalUntil is runLocal until ctx is done, with another program whose commands the page runs.
+func runLocalUntil(t *testing.T, ctx context.Context, program string) (socket *http.Client, p device.Paths, ended <-chan struct{}) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := device.Options{Root: t.TempDir(), Program: agent.Build(t)}
+	o := device.Options{Root: t.TempDir(), Program: program}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	if err := errors.Join(o.Page.Set(port), l.Close()); err != nil {
 		t.Fatal(err)
@@ -33,10 +42,11 @@ func runLocal(t *testing.T) (socket *http.Client, p device.Paths) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	p = o.Paths()
-	_, components := wire(p, log, io.Discard)
+	_, components := wire(ctx, p, log, io.Discard)
 	socket = boundedhttp.NewSocketClient(p.Socket)
 	t.Cleanup(socket.CloseIdleConnections)
-	runUntilEnd(t, components["localserver"])
+	done := make(chan struct{})
+	go func() { defer close(done); components["localserver"].Run(ctx) }()
 	if err := eventually(func() string {
 		if _, err := os.Stat(p.Socket); err != nil {
 			return err.Error()
@@ -49,7 +59,7 @@ func runLocal(t *testing.T) (socket *http.Client, p device.Paths) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return socket, p
+	return socket, p, done
 }
 
 // runUntilEnd runs a component until the test ends.

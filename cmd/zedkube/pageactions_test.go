@@ -1,22 +1,128 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/operate/actions"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/pkg/operate/operator"
+	"github.com/zedkube/zedkube/test/agent"
 	"github.com/zedkube/zedkube/types"
 )
+
+// TestAnActionOfThePageDoesNotKeepTheAgentFromStopping has a command that takes an hour.
+func TestAnActionOfThePageDoesNotKeepTheAgentFromStopping(t *testing.T) {
+	dir := t.TempDir()
+	program, begun := filepath.Join(dir, "program"), filepath.Join(dir, "begun")
+	script := "#!/bin/sh\ncase \"$*\" in\n*'drain cancel') touch " + begun + "; exec sleep 3600;;\nesac\necho planned\n"
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	socket, p, ended := runLocalUntil(t, ctx, program)
+	ask := func(method, id string) (body string) {
+		r, err := http.NewRequestWithContext(context.Background(), method, "http://127.0.0.1:12347"+actions.Path+"/drain-cancel", nil)
+		if err != nil {
+			return err.Error()
+		}
+		r.Header.Set(actions.PlanHeader, id)
+		resp, err := socket.Do(r)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		all, err := io.ReadAll(resp.Body)
+		return string(all) + textOf(err)
+	}
+	var plan struct{ Plan, ID string }
+	if text := ask(http.MethodGet, ""); json.Unmarshal([]byte(text), &plan) != nil || plan.Plan != "planned\n" {
+		t.Fatalf("the plan is %s", text)
+	}
+	said := make(chan string, 1)
+	go func() { said <- ask(http.MethodPost, plan.ID) }()
+	if err := eventually(func() string {
+		_, err := os.Stat(begun)
+		return textOf(err)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("a minute later the agent still waits for the action")
+	}
+	const why = "the agent stopped before the command had ended"
+	if text := <-said; !strings.Contains(text, why) {
+		t.Errorf("the page is answered with %s", text)
+	}
+	all, _, err := audit.Read(p.Audit)
+	if n := len(all); err != nil || n == 0 || all[n-1].Outcome != types.OperationFailed || !strings.Contains(all[n-1].Error, why) {
+		t.Errorf("audited is %+v, %v", all, err)
+	}
+}
+
+// TestThePageDoesWithoutAnAPIServerWhatTheCommandsDo requests a drain, which needs none, and keeps a
+// cordon, which is on the Node.
+func TestThePageDoesWithoutAnAPIServerWhatTheCommandsDo(t *testing.T) {
+	program := agent.Build(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	socket, p, ended := runLocalUntil(t, ctx, program)
+	t.Cleanup(func() { cancel(); <-ended })
+	info := p.TopicFile("zedagent", "EdgeNodeInfo")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(info), 0o700), os.WriteFile(info, []byte(`{"DeviceName":"node-1"}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	act := func(name string) (plan, said, failed string) {
+		var shown struct{ Plan, Error, ID string }
+		var done struct{ Said, Error string }
+		for _, step := range []struct {
+			method string
+			into   any
+		}{{http.MethodGet, &shown}, {http.MethodPost, &done}} {
+			r, err := http.NewRequestWithContext(t.Context(), step.method, "http://127.0.0.1:12347"+actions.Path+"/"+name, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set(actions.PlanHeader, shown.ID)
+			resp, err := socket.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != http.StatusOK || json.Unmarshal(body, step.into) != nil {
+				t.Fatalf("%s %s: %d %s, %v", step.method, name, resp.StatusCode, body, err)
+			}
+		}
+		return shown.Plan, done.Said, done.Error
+	}
+	plan, said, failed := act("drain-request")
+	if !strings.HasPrefix(plan, "unknown: zedkube --root "+p.Root+" drain plan: ") || !strings.HasPrefix(said, "A drain of this node has been requested.") || failed != "" {
+		t.Errorf("drain request: planned %q, said %q, failed %q", plan, said, failed)
+	}
+	if _, err := os.Stat(p.TopicFile(device.CommandAgent, "NodeDrainRequest")); err != nil {
+		t.Error(err)
+	}
+	_, said, failed = act("keep-cordon")
+	out, _ := exec.CommandContext(t.Context(), program, "--root", p.Root, "drain", "keep-cordon").CombinedOutput() // it fails
+	if inAShell := strings.TrimPrefix(strings.TrimSpace(string(out)), "zedkube: "); said != "" || failed == "" || inAShell != failed {
+		t.Errorf("keep-cordon: said %q, failed %q; in a shell %q", said, failed, inAShell)
+	}
+}
 
 // TestASiteInABrowserBehindATunnelDoesNothing withdraws the drain request of a device from
 // the page, after others have tried to.

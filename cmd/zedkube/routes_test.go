@@ -28,7 +28,7 @@ func routes(t *testing.T) map[string]localserver.Route {
 	t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	_, components := wire(device.Options{Root: t.TempDir()}.Paths(), log, io.Discard)
+	_, components := wire(t.Context(), device.Options{Root: t.TempDir()}.Paths(), log, io.Discard)
 	return components["localserver"].(*localserver.Component).Routes
 }
 
@@ -73,7 +73,7 @@ func TestNoQuestionChangesAnythingBeyondTheTable(t *testing.T) {
 	for _, path := range slices.Sorted(maps.Keys(routes(t))) {
 		root, log := t.TempDir(), logrus.New()
 		log.SetOutput(io.Discard)
-		bus, components := wire(device.Options{Root: root}.Paths(), log, io.Discard)
+		bus, components := wire(t.Context(), device.Options{Root: root}.Paths(), log, io.Discard)
 		r := components["localserver"].(*localserver.Component).Routes[path]
 		if r.Methods != nil && (r.Effect == "" || r.Access != localserver.SocketOnly) {
 			t.Errorf("%s: what changes something says so and is for the socket alone", path)

@@ -44,7 +44,7 @@ func runAgent(ctx context.Context, o device.Options) error {
 	if p.Boot, err = device.ReadBootID(p.BootID); err != nil {
 		log.WithError(err).Error("boot ID unavailable: using uptime to recognize reboots")
 	}
-	bus, components := wire(p, log, out)
+	bus, components := wire(ctx, p, log, out)
 	// The sockets tell whether an agent runs here already. Only after them is
 	// the pid file ours to take over.
 	if err := bus.Open(); errors.Is(err, pubsub.ErrInUse) {

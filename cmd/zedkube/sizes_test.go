@@ -76,7 +76,7 @@ func startLone(t *testing.T, setup func(root string), config ...pubsub.Option) *
 	s.membership = pubsub.NewSubscription[types.ClusterMembership](zedagent, device.Self, pubsub.Persistent())
 	s.status = pubsub.NewSubscription[types.EdgeNodeClusterStatus](zedagent, device.Self)
 	s.blocks = pubsub.NewSubscription[types.CipherBlockStatus](zedagent, device.Self)
-	ours, components := wire(device.Options{Root: root}.Paths(), agentlog.New(&s.log), io.Discard)
+	ours, components := wire(t.Context(), device.Options{Root: root}.Paths(), agentlog.New(&s.log), io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, bus := range []*pubsub.Bus{zedagent, ours} {

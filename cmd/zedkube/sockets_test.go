@@ -25,7 +25,7 @@ func TestEverySocketAnswersBeforeThereIsAnyValue(t *testing.T) {
 	defer os.RemoveAll(root)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	bus, _ := wire(device.Options{Root: root}.Paths(), log, io.Discard)
+	bus, _ := wire(t.Context(), device.Options{Root: root}.Paths(), log, io.Discard)
 	if err := bus.Open(); err != nil {
 		t.Fatal(err)
 	}

@@ -68,8 +68,8 @@ import (
 type component interface{ Run(ctx context.Context) }
 
 // wire is the map of the daemon: each component shows in its fields what it
-// reads and what it writes. The lines of applications go to out.
-func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]component) {
+// reads and what it writes. The lines of applications go to out. What the page has begun ends with ctx.
+func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]component) {
 	bus := pubsub.NewBus(p.Root, log)
 
 	// Topics of other agents.
@@ -218,7 +218,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		Handler: requested,
 		Methods: []string{http.MethodPut, http.MethodDelete}, Effect: "a request to the agent is made or withdrawn",
 	}
-	onPage := &actions.Handler{Operations: record, Program: terminal.Program(p.Root), Run: runner(p.Options)}
+	onPage := &actions.Handler{Agent: ctx, Operations: record, Program: terminal.Program(p.Root), Run: runner(p.Options)}
 	routes[actions.Path] = localserver.Route{Handler: http.HandlerFunc(onPage.List), Access: localserver.WithToken}
 	routes[actions.Path+"/"] = localserver.Route{
 		Handler: onPage,

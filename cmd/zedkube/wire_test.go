@@ -39,7 +39,7 @@ func wired(t *testing.T) map[string]component {
 	t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	_, components := wire(device.Options{Root: t.TempDir()}.Paths(), log, io.Discard)
+	_, components := wire(t.Context(), device.Options{Root: t.TempDir()}.Paths(), log, io.Discard)
 	return components
 }
 
@@ -172,7 +172,7 @@ func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
 	for _, root := range []string{"", "/srv/n1", "n1"} {
 		log := logrus.New()
 		log.SetOutput(io.Discard)
-		_, c := wire(device.Options{Root: root}.Paths(), log, io.Discard)
+		_, c := wire(t.Context(), device.Options{Root: root}.Paths(), log, io.Discard)
 		k3s, server, drains := c["k3sconfig"].(*k3sconfig.Component), c["statusserver"].(*statusserver.Component), c["drain"].(*drain.Component)
 		logs, vnc := c["applogs"].(*applogs.Component), c["console"].(*console.Component)
 		volumes := c["mounts"].(*mounts.Component)

@@ -57,6 +57,24 @@ func actsAfterItsPlan(t *testing.T, b *browser) {
 	tb.clean(d.url())
 }
 
+// actsWithoutAPlan requests a drain while the API server is silent, as in a shell.
+func actsWithoutAPlan(t *testing.T, b *browser) {
+	d := newDevice(t)
+	d.full()
+	d.mu.Lock()
+	d.silent = true
+	d.mu.Unlock()
+	tb := b.open(t, d.url(), wide)
+	tb.press("[data-key='act drain-request']")
+	tb.shows("#plan", "Not all of the plan is known. Nothing has been changed.", "unknown: zedkube --root /node-2 drain plan: "+types.ErrNoAPI.Error())
+	if d.hasRun("drain request") {
+		t.Error("it was done before it was confirmed")
+	}
+	tb.press("#plan-do")
+	tb.shows("#plan", "said by drain request", "Done.")
+	tb.clean(d.url())
+}
+
 // pastesOverLoopback reads the page where nothing can be changed.
 func pastesOverLoopback(t *testing.T, b *browser) {
 	d := newDevice(t)

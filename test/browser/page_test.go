@@ -20,6 +20,7 @@ func TestThePageInABrowser(t *testing.T) {
 		"it works without eyes":                            worksWithoutEyes,
 		"a command is copied where it is read":             copiesCommands,
 		"what is done is planned first":                    actsAfterItsPlan,
+		"a plan says what is unknown":                      actsWithoutAPlan,
 		"over loopback commands are to be pasted":          pastesOverLoopback,
 		"a foreign site does nothing":                      keepsForeignSitesFromActing,
 		"it shows the newest of the audit first":           showsTwentyOfTheAudit,

@@ -66,6 +66,7 @@ type device struct {
 	cluster []clusterview.Row // what the other nodes tell, one after the other
 	hold    chan struct{}     // nil, or closed for all of them but the first to be told
 	did     []string          // commands that the page ran
+	silent  bool              // its API server, for commands that the page runs
 	stopped func()
 	socket  string
 }
@@ -112,7 +113,7 @@ func (d *device) start() {
 	log.SetOutput(io.Discard)
 	routes := d.page.Routes()
 	routes[clusterview.Path] = localserver.Route{Handler: http.HandlerFunc(d.tell), Access: localserver.WithToken, Stream: true}
-	act := &actions.Handler{Operations: types.NoOperations{}, Program: "zedkube --root /node-2", Run: d.run}
+	act := &actions.Handler{Agent: context.Background(), Operations: types.NoOperations{}, Program: "zedkube --root /node-2", Run: d.run}
 	routes[actions.Path] = localserver.Route{Handler: http.HandlerFunc(act.List), Access: localserver.WithToken}
 	routes[actions.Path+"/"] = localserver.Route{Handler: act, Methods: []string{http.MethodGet, http.MethodHead, http.MethodPost}, Effect: "what the command changes"}
 	server := &localserver.Component{
@@ -204,7 +205,11 @@ func (d *device) run(_ context.Context, out io.Writer, args ...string) error {
 	line := strings.Join(args, " ")
 	d.mu.Lock()
 	d.did = append(d.did, line)
+	silent := d.silent
 	d.mu.Unlock()
+	if silent && line == "drain plan" {
+		return types.ErrNoAPI
+	}
 	if line == "drain plan" {
 		fmt.Fprint(out, "Plan for the drain of node-2, nothing is changed\n  verdict   it would not end by itself\n")
 		return nil

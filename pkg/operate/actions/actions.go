@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -40,6 +41,7 @@ const (
 
 // Handler answers Path and what is below it. Every field is required.
 type Handler struct {
+	Agent      context.Context    // done when the agent stops
 	Operations types.OperationLog // is told who does what, before it is done
 	Program    string             // how the commands of this agent are called: "zedkube", with --root where it has one
 	// Run runs a command of this program, as the words after "zedkube" say.
@@ -90,23 +92,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.show(w, r, table[at])
 }
 
-// show answers with the plan of an action. One that cannot be made has no ID: without it nothing
-// is done from the page.
+// show answers with the plan of an action. What of it is not known it says: the command itself does
+// not need it, and refuses what it has to refuse.
 func (h *Handler) show(w http.ResponseWriter, r *http.Request, a action) {
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
-	shown := struct{ Plan, Error, ID string }{}
+	var plan strings.Builder
+	var unknown []string
 	for _, line := range a.plan {
 		said, err := h.run(ctx, strings.Fields(line)...)
-		shown.Plan += said
+		plan.WriteString(said)
 		if err != nil {
-			shown.Error = err.Error()
-			answer(w, http.StatusOK, shown)
-			return
+			fmt.Fprintf(&plan, "unknown: %s %s: %v\n", h.Program, line, err)
+			unknown = append(unknown, err.Error())
 		}
 	}
-	shown.ID = h.remember(a.Name, time.Now())
-	answer(w, http.StatusOK, shown)
+	answer(w, http.StatusOK, struct{ Plan, Error, ID string }{plan.String(), strings.Join(unknown, "; "), h.remember(a.Name, time.Now())})
 }
 
 // do runs an action whose plan was shown.
@@ -130,15 +131,25 @@ func (h *Handler) do(w http.ResponseWriter, r *http.Request, a action) {
 		finish(h.file(w, r, a))
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), within) // what has begun is not broken off with the page
-	defer cancel()
-	said, err := h.run(ctx, strings.Fields(a.Command)...)
+	said, err := h.runOn(r.Context(), strings.Fields(a.Command)...)
 	finish(err)
 	done := struct{ Said, Error string }{Said: said}
 	if err != nil {
 		done.Error = err.Error()
 	}
 	answer(w, http.StatusOK, done)
+}
+
+// runOn is what a command prints that goes on when who asked for it goes away, until the agent
+// stops.
+func (h *Handler) runOn(ctx context.Context, args ...string) (said string, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	defer context.AfterFunc(h.Agent, cancel)()
+	if said, err = h.run(ctx, args...); err != nil && h.Agent.Err() != nil {
+		err = fmt.Errorf("the agent stopped before the command had ended: %w", err)
+	}
+	return said, err
 }
 
 // file sends what a command prints as it comes. Where it fails meanwhile the connection ends, so

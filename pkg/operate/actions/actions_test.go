@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/peer"
@@ -30,7 +31,7 @@ type device struct {
 
 func newDevice() *device {
 	d := &device{fails: map[string]error{}}
-	d.Handler = &Handler{Operations: d, Program: "zedkube --root /node", Run: func(_ context.Context, out io.Writer, args ...string) error {
+	d.Handler = &Handler{Agent: context.Background(), Operations: d, Program: "zedkube --root /node", Run: func(_ context.Context, out io.Writer, args ...string) error {
 		line := strings.Join(args, " ")
 		d.ran = append(d.ran, line)
 		if d.begins != nil {
@@ -137,14 +138,27 @@ func TestNothingIsDoneWithoutItsPlan(t *testing.T) {
 	}
 }
 
-func TestAPlanThatCannotBeMadeLetsNothingBeDone(t *testing.T) {
+// A command that can be given without the API server can be given from the page as well; one that
+// cannot refuses there as it does in a shell.
+func TestAPlanSaysWhatIsUnknownAndTheCommandDecides(t *testing.T) {
 	d := newDevice()
 	d.fails["drain plan"] = errors.New("no answer from the API server")
-	if plan := d.ask(t, http.MethodGet, "drain-request", ""); plan.ID != "" || plan.Error != "no answer from the API server" {
+	plan := d.ask(t, http.MethodGet, "drain-request", "")
+	if plan.ID == "" || plan.Error != "no answer from the API server" || plan.Plan != "unknown: zedkube --root /node drain plan: no answer from the API server\n" {
 		t.Errorf("%+v", plan)
 	}
-	if got := d.ask(t, http.MethodPost, "drain-request", ""); got.Code != http.StatusConflict {
-		t.Errorf("%+v", got)
+	if done := d.ask(t, http.MethodPost, "drain-request", plan.ID); done.Code != http.StatusOK || done.Said != "said by drain request\n" {
+		t.Errorf("%+v", done)
+	}
+	d.fails["workloads status"] = errors.New("the agent has not seen the cluster yet")
+	plan = d.ask(t, http.MethodGet, "workloads-enable", "")
+	if plan.ID == "" || !strings.HasPrefix(plan.Plan, "unknown: ") || !strings.HasSuffix(plan.Plan, "\nsaid by apps\n") {
+		t.Errorf("what is known is not in the plan: %+v", plan)
+	}
+	d.fails["drain keep-cordon"] = errors.New("no answer from the API server")
+	plan = d.ask(t, http.MethodGet, "keep-cordon", "")
+	if done := d.ask(t, http.MethodPost, "keep-cordon", plan.ID); done.Said != "" || done.Error != "no answer from the API server" {
+		t.Errorf("%+v", done)
 	}
 }
 
@@ -195,6 +209,46 @@ func TestOneActionIsUnderWayAtATime(t *testing.T) {
 	if got := <-ended; got.ID == "" {
 		t.Errorf("%+v", got)
 	}
+}
+
+// What has begun is not broken off by a browser that goes away, and does not keep the agent from
+// stopping: the audit has its true end.
+func TestWhatHasBegunEndsWithTheAgentAndNotWithThePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDevice()
+		plan := d.ask(t, http.MethodGet, "drain-cancel", "")
+		agent, stop := context.WithCancel(t.Context())
+		d.Agent = agent
+		d.Run = func(ctx context.Context, _ io.Writer, _ ...string) error {
+			<-ctx.Done()
+			return errors.New("interrupted")
+		}
+		asked, leave := context.WithCancel(peer.NewContext(t.Context(), peer.Self()))
+		ended := make(chan *httptest.ResponseRecorder, 1)
+		go func() {
+			r := httptest.NewRequestWithContext(asked, http.MethodPost, Path+"/drain-cancel", nil)
+			r.Header.Set(PlanHeader, plan.ID)
+			w := httptest.NewRecorder()
+			d.ServeHTTP(w, r)
+			ended <- w
+		}()
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		if len(d.audit) != 1 {
+			t.Errorf("it ended with the page: %q", d.audit)
+		}
+		begun := time.Now()
+		stop()
+		w := <-ended
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("the agent waited %s for it", took)
+		}
+		const why = "the agent stopped before the command had ended: interrupted"
+		if len(d.audit) != 2 || d.audit[1] != "failed|"+why || !strings.Contains(w.Body.String(), why) {
+			t.Errorf("audited is %q, answered %s", d.audit, w.Body)
+		}
+	})
 }
 
 func TestTheListSaysWhetherItCanBeDoneHere(t *testing.T) {

@@ -49,7 +49,7 @@ function put(text) {
   $("plan-text").hidden = !text;
 }
 
-// open shows the plan of an action. Without one there is nothing to confirm.
+// open shows the plan of an action. Where the agent has none to confirm, as while it is busy, nothing can be.
 async function open(a) {
   current = a;
   id = "";
@@ -70,7 +70,9 @@ async function open(a) {
     const plan = await read(answer);
     put(plan.Plan);
     id = plan.ID ?? "";
-    say(id ? "This is the plan. Nothing has been changed." : `No plan can be made: ${clean(plan.Error)}. Nothing has been changed.`, !id);
+    if (!id) say(`${clean(plan.Error)}. Nothing has been changed.`, true);
+    else if (plan.Error) say("Not all of the plan is known. Nothing has been changed. The command can be given as in a shell: it refuses what it cannot do.", true);
+    else say("This is the plan. Nothing has been changed.");
     $("plan-do").disabled = !id;
   } catch {
     if (!me.signal.aborted) say("No answer from the agent. Nothing has been changed.", true);
