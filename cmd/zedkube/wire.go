@@ -185,15 +185,16 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 
 	// What the local server answers.
 	live := overview.Live{Root: p.Root, Node: kube.Nodes, Info: info, API: kube.API}
+	judged := overview.Shared(health.Judged(live.Overview))
 	numbers := &metrics.Metrics{
 		Version: p.Version, Lease: kubeapi.StatsLease, Pulses: pulses, Bus: bus, Requests: requests, Operations: record,
 		Info: info, Nodes: kube.Nodes, API: kube.API, Leases: kube.Leases,
 		Leader: leaderInfo, Progress: drainProgress, Health: reportHealth, Conditions: nodeConditions, Lifecycle: lifecycle,
-		Object: clusterObject, Overview: overview.Shared(health.Judged(live.Overview), 5*time.Second),
+		Object: clusterObject, Overview: judged(5 * time.Second),
 	}
 	trails := &page.Trails{Dir: p.Audit}
 	shown := &page.Page{
-		Log: as("page"), Overview: health.Judged(live.Overview),
+		Log: as("page"), Overview: judged(time.Second / 2),
 		Metrics: keptMetrics, Configs: appConfigs, AppPods: kube.AppPods, Kube: kube,
 		Audit: trails.Answer, Requests: requests.Total, Looks: pageLooks,
 	}

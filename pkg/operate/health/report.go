@@ -93,15 +93,9 @@ func rebuild(v overview.Volume) string {
 	return fmt.Sprintf(", one is being rebuilt, %d %%", v.Rebuilding)
 }
 
-// lastHere reports that of a volume's replicas this node has the only healthy one.
-func lastHere(v overview.Volume) bool {
-	degraded := v.Robustness == types.StorageVolumeRobustnessDegraded.String() // where the object of a lost replica is gone, too
-	return v.Here && v.Online == 1 && (v.Replicas > 1 || degraded)
-}
-
 func findLastReplica(o seen, tell func(types.Finding)) {
 	for _, v := range o.Storage.Volumes {
-		if lastHere(v) {
+		if v.LastHere() {
 			tell(bad("Keep this node up until another replica is healthy; make sure that Longhorn has space on another node.",
 				"Volume %s has its last healthy replica on this node%s.", v.Name, rebuild(v)).Of(v.Name, time.Time{}))
 		}
@@ -125,7 +119,7 @@ func findVolumeFaulted(o seen, tell func(types.Finding)) {
 
 func findVolumeDegraded(o seen, tell func(types.Finding)) {
 	for _, v := range o.Storage.Volumes {
-		if v.Robustness == types.StorageVolumeRobustnessDegraded.String() && !lastHere(v) {
+		if v.Robustness == types.StorageVolumeRobustnessDegraded.String() && !v.LastHere() {
 			tell(warn("Wait for the rebuild; if there is none, make sure that Longhorn has space on another node.",
 				"Volume %s has %d of %d replicas healthy%s.", v.Name, v.Online, v.Replicas, rebuild(v)).Of(v.Name, time.Time{}))
 		}

@@ -26,7 +26,7 @@ func well() overview.Overview {
 		Drain:   overview.Drain{Source: told, Progress: &types.NodeDrainProgress{Phase: types.PhaseIdle, Since: ago(time.Hour)}},
 		Lease:   overview.Lease{Source: overview.Source{At: ago(time.Hour)}, Leader: "node-1"},
 		Report:  overview.Report{Source: told, Sections: []types.ReportSection{{Name: types.SectionServices, Known: true, Total: 3}}},
-		Storage: overview.Storage{Source: told, Volumes: []overview.Volume{{Name: "v", Robustness: "Healthy", Replicas: 3, Online: 3, Here: true}}},
+		Storage: overview.Storage{Source: told, Volumes: []overview.Volume{{Name: "v", Robustness: "Healthy", Replicas: 3, Online: 3, Healthy: 3, Here: true}}},
 		Apps:    overview.Apps{Source: told, List: []overview.App{{Name: "cam", Activate: true, State: "RunningState", Since: ago(time.Hour)}}},
 		Nodes:   overview.Nodes{Source: told, List: []overview.ClusterNode{{Name: "node-2", Own: true, Status: "Ready"}}},
 		Conditions: overview.Conditions{Source: told, List: []types.NodeStateCondition{
@@ -166,12 +166,12 @@ func TestProblems(t *testing.T) {
 		{"the kube container has an error, and k3s does not run", container(types.ClusterFailed, types.KubeContainerReady, types.KubeContainerError), []string{"bad KubeContainer KubeContainerReady"}},
 		{"the kube container is starting", container(types.ClusterDegraded, types.KubeContainerReady, "Initializing"), nil},
 		{"the last replica is here", func(o *overview.Overview) {
-			o.Storage.Volumes[0].Online, o.Storage.Volumes[0].Robustness = 1, "Degraded"
+			o.Storage.Volumes[0].Healthy, o.Storage.Volumes[0].Robustness = 1, "Degraded"
 		}, []string{"bad LastReplica v"}},
 		{"the last replica is elsewhere", func(o *overview.Overview) {
-			o.Storage.Volumes[0].Online, o.Storage.Volumes[0].Robustness, o.Storage.Volumes[0].Here = 1, "Degraded", false
+			o.Storage.Volumes[0].Healthy, o.Storage.Volumes[0].Robustness, o.Storage.Volumes[0].Here = 1, "Degraded", false
 		}, []string{"warn VolumeDegraded v"}},
-		{"a volume that should have one replica", func(o *overview.Overview) { o.Storage.Volumes[0].Online, o.Storage.Volumes[0].Replicas = 1, 1 }, nil},
+		{"a volume that should have one replica", func(o *overview.Overview) { o.Storage.Volumes[0].Healthy, o.Storage.Volumes[0].Replicas = 1, 1 }, nil},
 		{"no replica is left", func(o *overview.Overview) { o.Storage.Volumes[0].Robustness = "Faulted" }, []string{"bad VolumeFaulted v"}},
 		{"Longhorn does not work", func(o *overview.Overview) { o.Storage.Health = "Failed" }, []string{"bad StorageUnhealthy"}},
 		{"a reservation is not reached", func(o *overview.Overview) {

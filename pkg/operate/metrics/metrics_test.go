@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/operate/health"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -282,6 +284,30 @@ func TestApplicationsThatAreSwitchedOffAreNotMissing(t *testing.T) {
 	for _, want := range []string{`zedkube_apps{state="not_running"} 0`, `zedkube_apps{state="disabled"} 6`} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("%s is missing", want)
+		}
+	}
+}
+
+// TestAVolumeAtItsLastReplicaIsOneOfStatus compares the number with the problem of zedkube status.
+func TestAVolumeAtItsLastReplicaIsOneOfStatus(t *testing.T) {
+	for want, v := range map[string]overview.Volume{
+		"last_replica": {Robustness: "Degraded", Replicas: 3, Online: 1, Healthy: 1},
+		"last_replica, whose lost replica's object is gone": {Robustness: "Degraded", Replicas: 1, Online: 1, Healthy: 1},
+		"last_replica, that another one is rebuilt from":    {Robustness: "Degraded", Replicas: 2, Online: 1, Healthy: 1, Rebuilding: 42},
+		"last_replica, while it is attached":                {Robustness: "Unknown", Replicas: 2, Online: 1, Healthy: 1},
+		"degraded":                                          {Robustness: "Degraded", Replicas: 3, Online: 2, Healthy: 2},
+		"healthy, with one replica as it should be":         {Robustness: "Healthy", Replicas: 1, Online: 1, Healthy: 1},
+		"faulted": {Robustness: "Faulted", Replicas: 2},
+		"unknown": {Robustness: "Unknown", Replicas: 2, Healthy: 2},
+	} {
+		v.Name, v.Here = "v", true
+		state, _, _ := strings.Cut(want, ",")
+		if got := stateOf(v); got != state {
+			t.Errorf("%s: %s", want, got)
+		}
+		shown := slices.ContainsFunc(health.Problems(overview.Overview{Storage: overview.Storage{Volumes: []overview.Volume{v}}}), func(f types.Finding) bool { return f.Rule == "LastReplica" })
+		if shown != (state == "last_replica") {
+			t.Errorf("%s: status shows LastReplica: %v", want, shown)
 		}
 	}
 }

@@ -75,14 +75,14 @@ func stateOf(v overview.Volume) string {
 	switch {
 	case v.Robustness == types.StorageVolumeRobustnessFaulted.String():
 		return "faulted"
+	case v.Last():
+		return "last_replica"
 	case v.Robustness == types.StorageVolumeRobustnessHealthy.String():
 		return "healthy"
-	case v.Robustness != types.StorageVolumeRobustnessDegraded.String():
-		return "unknown"
-	case v.Online == 1: // one that is degraded is to have several
-		return "last_replica"
+	case v.Robustness == types.StorageVolumeRobustnessDegraded.String():
+		return "degraded"
 	}
-	return "degraded"
+	return "unknown"
 }
 
 func nodeState(n overview.ClusterNode) string {

@@ -108,9 +108,9 @@ func full(now time.Time) *stage {
 			{Activate: true},
 		}},
 		Storage: overview.Storage{Volumes: []overview.Volume{
-			{Robustness: "Healthy", Online: 3, Replicas: 3},
-			{Robustness: "Degraded", Online: 2, Replicas: 3},
-			{Robustness: "Degraded", Online: 1, Replicas: 3},
+			{Robustness: "Healthy", Healthy: 3, Replicas: 3},
+			{Robustness: "Degraded", Healthy: 2, Replicas: 3},
+			{Robustness: "Degraded", Healthy: 1, Replicas: 3},
 			{Robustness: "Faulted"},
 			{Robustness: "Unknown"},
 		}},

@@ -45,8 +45,14 @@ type VolumeUser struct {
 	Node string `json:",omitzero"`
 }
 
-// Last reports that the data is whole in one replica only, where there should be more.
-func (v Volume) Last() bool { return v.Healthy == 1 && max(v.Replicas, v.Wanted) > 1 }
+// Last reports that the data is in one healthy replica only, where there should be more.
+func (v Volume) Last() bool {
+	degraded := v.Robustness == types.StorageVolumeRobustnessDegraded.String() // where the object of a lost replica is gone, too
+	return v.Healthy == 1 && (degraded || max(v.Replicas, v.Wanted) > 1)
+}
+
+// LastHere reports that this node has the only healthy replica, where there should be more.
+func (v Volume) LastHere() bool { return v.Here && v.Last() }
 
 // Lost reports that the data is whole nowhere.
 func (v Volume) Lost() bool {
