@@ -42,6 +42,7 @@ type rules struct {
 	Groups []struct {
 		Rules []struct {
 			Alert       string
+			Record      string
 			Expr        string
 			Labels      map[string]string
 			Annotations map[string]string
@@ -66,6 +67,33 @@ func read(t *testing.T, path string) rules {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// TestProblemsInRulesAreThoseOfTheProgram finds names in the rules that no problem has, and that what
+// is counted once is the same in both halves of its rule.
+func TestProblemsInRulesAreThoseOfTheProgram(t *testing.T) {
+	known := anchors(t, "../../docs/runbook.md") // which has an entry for each
+	named := regexp.MustCompile(`name(!~|=~)"([^"]+)"`)
+	lists := 0
+	for _, g := range read(t, rulesFile).Groups {
+		for _, r := range g.Rules {
+			found := named.FindAllStringSubmatch(r.Expr, -1)
+			lists += len(found)
+			for _, m := range found {
+				for name := range strings.SplitSeq(m[2], "|") {
+					if !known[strings.ToLower(name)] {
+						t.Errorf("%s%s names %s, which is no problem of zedkube status", r.Alert, r.Record, name)
+					}
+				}
+				if m[2] != found[0][2] {
+					t.Errorf("%s%s has two lists of problems: %s and %s", r.Alert, r.Record, found[0][2], m[2])
+				}
+			}
+		}
+	}
+	if lists < 3 {
+		t.Errorf("only %d lists of problems are found", lists)
+	}
 }
 
 func TestEveryAlertIsTriedAndHasItsRunbook(t *testing.T) {

@@ -25,7 +25,7 @@ func fleet() *dashboard.DashboardBuilder {
 		WithRow(dashboard.NewRowBuilder("Now")).
 		WithPanel(number("Agents that answer", `sum(up{job="zedkube"})`, "")).
 		WithPanel(alarming(number("Agents that do not answer", `count(up{job="zedkube"} == 0) or vector(0)`, ""))).
-		WithPanel(alarming(number("Nodes with serious problems", `count(zedkube_problems{severity="bad"} > 0) or vector(0)`, ""))).
+		WithPanel(alarming(number("Nodes with serious problems", `count(sum by (job, instance) (zedkube:problem:once{severity="bad"})) or vector(0)`, ""))).
 		WithPanel(alarming(number("Nodes not ready", `sum(zedkube:nodes:sum{state="not_ready"})`, ""))).
 		WithPanel(alarming(number("Applications not running", `sum(zedkube:apps:sum{state="not_running"})`, ""))).
 		WithPanel(alarming(number("Volumes at their last replica or faulted", `sum(zedkube:volumes:sum{state=~"last_replica|faulted"})`, ""))).
