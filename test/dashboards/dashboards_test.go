@@ -96,6 +96,81 @@ func TestGrafanasSchemaKnowsEveryField(t *testing.T) {
 	}
 }
 
+// TestPanelsFitAndSayWhatTheyShow judges what a person sees: the grid of Grafana has 24 columns, and
+// what lies over another panel, or is a line without a name among several, is not seen.
+func TestPanelsFitAndSayWhatTheyShow(t *testing.T) {
+	for name, content := range built(t) {
+		var d struct {
+			Panels []panel
+		}
+		if err := json.Unmarshal(content, &d); err != nil {
+			t.Fatal(err)
+		}
+		for _, wrong := range misplaced(d.Panels) {
+			t.Errorf("%s: %s", name, wrong)
+		}
+	}
+	whole, half := place{W: 24, H: 7}, place{X: 12, W: 12, H: 7}
+	line := []target{{Expr: "up", LegendFormat: "x"}}
+	for want, panels := range map[string][]panel{
+		"":                        {{Title: "a", GridPos: place{W: 12, H: 7}, Type: "stat", Targets: []target{{Expr: "up"}}}, {Title: "b", GridPos: half, Type: "stat"}},
+		"a does not fit":          {{Title: "a", GridPos: place{X: 8, W: 24, H: 7}}},
+		"b lies over a":           {{Title: "a", GridPos: whole}, {Title: "b", GridPos: half}},
+		"a has a nameless line":   {{Title: "a", GridPos: whole, Type: "timeseries", Targets: []target{{Expr: "up"}}}},
+		"a hides its legend":      {{Title: "a", GridPos: whole, Type: "timeseries", Targets: line}},
+		"a has two lines named x": {{Title: "a", GridPos: whole, Type: "timeseries", Targets: append(line, line...), Options: options{Legend: legend{true}}}},
+	} {
+		if got := strings.Join(misplaced(panels), "; "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+type (
+	place  struct{ X, Y, W, H int }
+	target struct{ Expr, LegendFormat string }
+	legend struct{ ShowLegend bool }
+	// options are those of how a panel is drawn.
+	options struct{ Legend legend }
+	panel   struct {
+		Title, Type string
+		GridPos     place
+		Targets     []target
+		Options     options
+	}
+)
+
+// misplaced says what of a dashboard would not be seen.
+func misplaced(panels []panel) (wrong []string) {
+	for i, p := range panels {
+		g := p.GridPos
+		if g.X < 0 || g.Y < 0 || g.W < 1 || g.H < 1 || g.X+g.W > 24 {
+			wrong = append(wrong, p.Title+" does not fit")
+		}
+		for _, o := range panels[:i] {
+			if g.X < o.GridPos.X+o.GridPos.W && o.GridPos.X < g.X+g.W && g.Y < o.GridPos.Y+o.GridPos.H && o.GridPos.Y < g.Y+g.H {
+				wrong = append(wrong, p.Title+" lies over "+o.Title)
+			}
+		}
+		if p.Type != "timeseries" {
+			continue
+		}
+		names := map[string]bool{}
+		for _, q := range p.Targets {
+			switch {
+			case q.LegendFormat == "":
+				wrong = append(wrong, p.Title+" has a nameless line")
+			case names[q.LegendFormat]:
+				wrong = append(wrong, p.Title+" has two lines named "+q.LegendFormat)
+			case !p.Options.Legend.ShowLegend: // also of one query, which may have several series
+				wrong = append(wrong, p.Title+" hides its legend")
+			}
+			names[q.LegendFormat] = true
+		}
+	}
+	return wrong
+}
+
 // recorded are series as an agent answers them (pkg/operate/metrics/testdata), and what
 // Prometheus adds, that stay the same for an hour, but that counters grow.
 func recorded(t *testing.T) []string {
