@@ -65,6 +65,7 @@ func actsWithoutAPlan(t *testing.T, b *browser) {
 	d.silent = true
 	d.mu.Unlock()
 	tb := b.open(t, d.url(), wide)
+	tb.shows("#actions", "Drain this node")
 	tb.press("[data-key='act drain-request']")
 	tb.shows("#plan", "Not all of the plan is known. Nothing has been changed.", "unknown: zedkube --root /node-2 drain plan: "+types.ErrNoAPI.Error())
 	if d.hasRun("drain request") {

@@ -40,8 +40,8 @@ func showsTheCluster(t *testing.T, b *browser) {
 	tb := b.open(t, d.url(), wide)
 	tb.shows("#state", "Live")
 	tb.do(`document.querySelector("#cluster").scrollIntoView({ behavior: "instant" })`)
-	tb.shows("#cluster", "node-2", "Emptying", "(20m ago)", "(5h ago)", "DrainNever", "(15m ago)", "cam-Emptying", "node-1", "was Gates", "asking, last known 9m ago")
+	tb.shows("#cluster", "node-2", "Emptying", "(20m ago)", "(5h ago)", "BAD DrainNever", "(15m ago)", "cam-Emptying", "node-1", "was Gates", "asking, last known 9m ago")
 	close(d.hold)
-	tb.shows("#cluster", "no answer in 3 s, last known 9m ago", "was DrainNever", "(29m ago)", "not asked: no zedkube", "3 nodes, as each tells of itself")
+	tb.shows("#cluster", "no answer in 3 s, last known 9m ago", "was BAD DrainNever", "(29m ago)", "not asked: no zedkube", "3 nodes, as each tells of itself")
 	tb.clean(d.url())
 }
