@@ -77,7 +77,7 @@ func Troubled() overview.Overview {
 		Drain:   overview.Drain{Source: told("/run/zedkube/NodeDrainProgress/global.json", time.Second), Progress: Emptying(), Status: "DRAINRETRYING", RequestedBy: "DEVICEOP"},
 		Lease:   overview.Lease{Source: told("/run/zedkube/KubeLeaderElectInfo/global.json", time.Hour), Leader: "node-1", Takes: true, Running: true, Since: Ago(50 * time.Hour)},
 		Report:  overview.Report{Source: told("/run/zedkube/KubeReportHealth/global.json", time.Minute), Sections: []types.ReportSection{{Name: types.SectionServices, Known: true}, {Name: types.SectionIngresses, Known: true, StaleSince: Ago(15 * time.Minute), Why: "ingresses is forbidden"}}},
-		Storage: overview.Storage{Source: overview.Source{File: "/run/zedkube/KubeStorageStatus/global.json"}, Health: "Degraded", Since: Ago(10 * time.Minute), Volumes: []overview.Volume{{Name: "cam-data", Robustness: "Degraded", Replicas: 2, Online: 1, Here: true, Rebuilding: 42}}},
+		Storage: overview.Storage{Source: overview.Source{File: "/run/zedkube/KubeStorageStatus/global.json"}, Health: "Degraded", Since: Ago(10 * time.Minute), Volumes: []overview.Volume{{Name: "cam-data", Robustness: "Degraded", Replicas: 2, Online: 1, Healthy: 1, Here: true, Rebuilding: 42}}},
 		Apps:    overview.Apps{Source: told("/run/zedagent/AppInstanceConfig", time.Hour), List: []overview.App{down, runs, off}},
 		Nodes:   TroubledNodes(),
 		Conditions: overview.Conditions{
