@@ -17,7 +17,7 @@ import (
 // readers must not see rows of the list before beside rows of the new one.
 func TestAListIsTakenOverAtOnce(t *testing.T) {
 	var table pubsub.Table[types.Node]
-	rows := nodeRows(&table, nodes.NewClocks(kubetest.Quiet(), &pubsub.Table[types.NodeClock]{}), &nodes.Stamps{})
+	rows := nodeRows(&table, nil, nodes.NewClocks(kubetest.Quiet(), &pubsub.Table[types.NodeClock]{}), &nodes.Stamps{})
 	done := make(chan error, 1)
 	go func() {
 		for i := range 500 {

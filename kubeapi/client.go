@@ -49,7 +49,7 @@ type Config struct {
 
 	Membership access.Reader[types.ClusterMembership] // whether orchestration is native
 
-	Nodes    access.Writer[types.Node]              // every node, by name
+	Nodes    access.Writer[types.Node]              // every member, by name
 	AppPods  access.Writer[types.Pod]               // the pods of Namespace, by namespace/name
 	NodePods access.Writer[types.Pod]               // the pods on this node in every namespace
 	Leases   access.Writer[types.Lease]             // the Leases of Namespace, by name
@@ -91,6 +91,8 @@ type Config struct {
 	Allocations access.Writer[types.NetworkAllocations] // by name of the ConfigMap
 	DNSServer   access.Writer[types.DNSServer]          // the ConfigMap of CoreDNS, by name
 	DNSRollout  access.Writer[types.DNSRollout]         // its Deployment, by name
+
+	EdgeNodes access.Writer[types.Node] // those of KubeEdge, by name: no rule on members is to see them
 
 	Requests access.Requests // hears of every request; may be nil
 

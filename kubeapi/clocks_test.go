@@ -36,7 +36,7 @@ type nodeWatch struct {
 func watchNodes(t *testing.T, play func(*nodeWatch)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &nodeWatch{t: t}
-		w.rows = nodeRows(&pubsub.Table[types.Node]{}, nodes.NewClocks(kubetest.Quiet(), &w.clocks), &nodes.Stamps{})
+		w.rows = nodeRows(&pubsub.Table[types.Node]{}, nil, nodes.NewClocks(kubetest.Quiet(), &w.clocks), &nodes.Stamps{})
 		play(w)
 	})
 }

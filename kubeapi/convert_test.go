@@ -247,7 +247,7 @@ func TestAStampIsDatedOnlyAsTheAgentWroteIt(t *testing.T) {
 func TestAHeartbeatIsNoNews(t *testing.T) {
 	var table pubsub.Table[types.Node]
 	var seen pubsub.Table[types.NodeClock]
-	rows := nodeRows(&table, nodes.NewClocks(kubetest.Quiet(), &seen), &nodes.Stamps{})
+	rows := nodeRows(&table, nil, nodes.NewClocks(kubetest.Quiet(), &seen), &nodes.Stamps{})
 	beat := func(version string, minute int) {
 		n := wholeNode()
 		n.ResourceVersion = version

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -32,6 +33,17 @@ func TestWhichNodeIsOfKubeEdge(t *testing.T) {
 	if !access.IsEdge(edgeNode("n1")) || !access.IsEdge(edgeNode("n1", "node-role.kubernetes.io/agent")) {
 		t.Error("an edge node is taken for a member")
 	}
+	unlabelled := &corev1.Node{Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.30.7-kubeedge-v1.20.0"}}}
+	if !access.IsEdge(unlabelled) {
+		t.Error("a node whose kubelet is KubeEdge's, and has no label yet, is taken for a member")
+	}
+	unlabelled.Labels = map[string]string{access.LabelNodeUUID: "u"}
+	if access.IsEdge(unlabelled) {
+		t.Error("a member disappears because someone has written a version into its status")
+	}
+	if access.IsEdge(&corev1.Node{Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.34.4+k3s1"}}}) {
+		t.Error("a member without labels is taken for an edge node")
+	}
 	if access.IsEdge(&corev1.Node{}) {
 		t.Error("a node without labels is taken for an edge node")
 	}
@@ -42,10 +54,10 @@ func TestWhichNodeIsOfKubeEdge(t *testing.T) {
 	}
 }
 
-func TestAnEdgeNodeIsInNoTable(t *testing.T) {
-	var table pubsub.Table[types.Node]
+func TestAnEdgeNodeIsInATableOfItsOwnAlone(t *testing.T) {
+	var table, edges pubsub.Table[types.Node]
 	var seen pubsub.Table[types.NodeClock]
-	rows := nodeRows(&table, nodes.NewClocks(kubetest.Quiet(), &seen), &nodes.Stamps{})
+	rows := nodeRows(&table, &edges, nodes.NewClocks(kubetest.Quiet(), &seen), &nodes.Stamps{})
 	member, edge := edgeNode("m", access.LabelNodeUUID), edgeNode("e")
 	streamed, err := rows.Transformer()(edge)
 	if err == nil {
@@ -60,10 +72,16 @@ func TestAnEdgeNodeIsInNoTable(t *testing.T) {
 	if all := table.All(); len(all) != 1 || all["m"].Name != "m" {
 		t.Errorf("the table has %v", all)
 	}
+	if all := edges.All(); len(all) != 1 || all["e"].Name != "e" {
+		t.Errorf("the table of edge nodes has %v", all)
+	}
 	plain := edgeNode("e")
 	plain.Labels = nil // KubeEdge labels it after it has made it
 	if err := rows.Update(plain); err != nil {
 		t.Fatal(err)
+	}
+	if _, there := edges.Get("e"); there {
+		t.Error("one that has lost its label stays among the edge nodes")
 	}
 	if err := rows.Update(edge); err != nil {
 		t.Fatal(err)
@@ -71,8 +89,17 @@ func TestAnEdgeNodeIsInNoTable(t *testing.T) {
 	if _, there := table.Get("e"); there {
 		t.Error("one that was labelled later stays in the table")
 	}
-	if err := rows.Delete(edge); err != nil {
-		t.Error(err)
+	if _, there := edges.Get("e"); !there {
+		t.Error("one that was labelled later is not among the edge nodes")
+	}
+	if err := rows.Delete(edge); err != nil || len(edges.All()) != 0 {
+		t.Errorf("after it was deleted there are the edge nodes %v, %v", edges.All(), err)
+	}
+	if err := rows.Update(edge); err != nil {
+		t.Fatal(err)
+	}
+	if err := rows.Replace([]any{member}, "8"); err != nil || len(edges.All()) != 0 {
+		t.Errorf("a list without it leaves the edge nodes %v, %v", edges.All(), err)
 	}
 }
 
@@ -104,5 +131,33 @@ func TestAnEdgeNodeCountsInNoRule(t *testing.T) {
 	}
 	if gone, why := types.Gone(nodes["b"], nodes, map[string]time.Time{"a": now}, now); gone {
 		t.Errorf("with an edge node for the second that is Ready a node is called gone: %s", why)
+	}
+}
+
+func TestAnEdgeNodeInWhateverStateChangesNoListOfMembers(t *testing.T) {
+	member := func(name string) corev1.Node {
+		n := edgeNode(name, access.LabelNodeUUID, types.LabelEtcd, types.LabelControlPlane)
+		delete(n.Labels, access.LabelEdge)
+		return *n
+	}
+	members := []corev1.Node{member("a"), member("b"), member("c")}
+	want, err := nodes.Joined(members, nil)
+	if err != nil || len(want) != 3 {
+		t.Fatal(want, err)
+	}
+	for state, change := range map[string]func(*corev1.Node){
+		"Ready":     func(*corev1.Node) {},
+		"not Ready": func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown },
+		"cordoned":  func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"unlabelled": func(n *corev1.Node) {
+			n.Labels, n.Status.NodeInfo.KubeletVersion = nil, "v1.30.7-kubeedge-v1.20.0"
+		},
+	} {
+		e := edgeNode("e")
+		change(e)
+		got, err := nodes.Joined(append([]corev1.Node{*e}, members...), map[string]time.Time{"e": kubetest.At(1).Time})
+		if err != nil || !slices.EqualFunc(got, want, types.Node.SameButWitness) {
+			t.Errorf("%s: the members are %v, %v", state, got, err)
+		}
 	}
 }

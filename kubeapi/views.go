@@ -182,7 +182,7 @@ func empty[T any](r *run, view string, table access.Writer[T]) {
 // nodesAndPods keeps the tables of nodes, of the pods of Namespace and of its Leases.
 func (s *viewSet) nodesAndPods() {
 	kube, seen := s.conn.Kube, access.Kept[leases.Observations](s.conn)
-	s.keep(s.backoff, viewNodes, listwatch.ListWatch(kube.CoreV1().Nodes(), ""), nodeRows(s.Nodes, s.clocks, &s.Stamps))
+	s.keep(s.backoff, viewNodes, listwatch.ListWatch(kube.CoreV1().Nodes(), ""), nodeRows(s.Nodes, s.EdgeNodes, s.clocks, &s.Stamps))
 	s.keep(s.backoff, viewAppPods, listPods(s.conn, access.Namespace, ""), appPodRows(s.appPods))
 	s.start(
 		&listwatch.Table{Name: viewLeases, Holds: seen.Holds, Backoff: listwatch.NewSharedBackoff(leasesGap), Strict: true},
@@ -200,9 +200,9 @@ func listPods(conn *access.Connection, namespace, node string) *cache.ListWatch 
 	return listwatch.ListWatch(conn.Kube.CoreV1().Pods(namespace), on)
 }
 
-func nodeRows(table access.Writer[types.Node], clocks *nodes.Clocks, stamps *nodes.Stamps) access.Store {
+func nodeRows(table, edge access.Writer[types.Node], clocks *nodes.Clocks, stamps *nodes.Stamps) access.Store {
 	rows := access.RowsOf(nodes.Table{Writer: table, Clocks: clocks, Stamps: stamps}, nodes.NodeOf, access.Name)
-	rows.Seen, rows.Drops = clocks.Sees, access.IsEdge
+	rows.Seen, rows.Drops, rows.Aside = clocks.Sees, access.IsEdge, edge
 	return rows
 }
 

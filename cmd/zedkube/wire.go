@@ -173,7 +173,7 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 		OwnAttachments: &pubsub.Table[types.Attachment]{}, OwnVolumes: &pubsub.Table[types.Volume]{}, Mounts: mountRecovery,
 		Settings: &pubsub.Table[types.LonghornSetting]{}, SnapshotJobs: &pubsub.Table[types.SnapshotJob]{},
 		Allocations: &pubsub.Table[types.NetworkAllocations]{}, DNSServer: &pubsub.Table[types.DNSServer]{}, DNSRollout: &pubsub.Table[types.DNSRollout]{},
-		Issued: &pubsub.Table[types.IssuedKubeconfig]{},
+		Issued: &pubsub.Table[types.IssuedKubeconfig]{}, EdgeNodes: &pubsub.Table[types.Node]{},
 	})
 
 	k3s := k3sprocess.K3s{
@@ -184,7 +184,7 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 	sections, former := &pubsub.Table[types.ReportSection]{}, device.FormerReports(p)
 
 	// What the local server answers.
-	live := overview.Live{Root: p.Root, Node: kube.Nodes, Info: info, API: kube.API}
+	live := overview.Live{Root: p.Root, Node: kube.Nodes, Edge: kube.EdgeNodes, Info: info, API: kube.API}
 	judged := overview.Shared(health.Judged(live.Overview))
 	numbers := &metrics.Metrics{
 		Version: p.Version, Lease: kubeapi.StatsLease, Pulses: pulses, Bus: bus, Requests: requests, Operations: record,
@@ -201,7 +201,7 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 	teller := (&clusterview.Teller{Version: p.Version, Overview: shown.Overview, Operations: trails.Newest, Status: clusterStatus}).Ready()
 	joins := &statusserver.Component{
 		Log: as("statusserver"), Pulse: pulses["statusserver"],
-		Status: clusterStatus, Nodes: nodesButWitness, API: kube.API, Info: info,
+		Status: clusterStatus, Nodes: nodesButWitness, EdgeNodes: kube.EdgeNodes, API: kube.API, Info: info,
 		TopicDirs: []string{p.In(types.PathTopics), p.In(types.PathKeptTopics)}, InstallLog: p.In("/persist/kubelog/k3s-install.log"),
 		Overview: teller.Tell,
 		Version:  p.Version, Reports: p.Reports, ProversFile: p.In("/persist/zedkube/all-prove"),

@@ -115,6 +115,32 @@ func TestEveryTopicHasOneWriter(t *testing.T) {
 	}
 }
 
+// TestNoRuleOnMembersSeesNodesOfKubeEdge: a component that looks at them may not count them, so
+// each is named here. The nodes that people are shown are no component.
+func TestNoRuleOnMembersSeesNodesOfKubeEdge(t *testing.T) {
+	var edges any
+	components := wired(t)
+	for _, c := range components {
+		_, writes := flow(c)
+		for _, table := range writes {
+			if table.field == "EdgeNodes" {
+				edges = table.value
+			}
+		}
+	}
+	if edges == nil {
+		t.Fatal("nobody writes the table of edge nodes")
+	}
+	for name, c := range components {
+		reads, _ := flow(c)
+		for _, table := range reads {
+			if table.value == edges && (name != "statusserver" || table.field != "EdgeNodes") { // that one says which names are taken
+				t.Errorf("%s has the edge nodes as %s", name, table.field)
+			}
+		}
+	}
+}
+
 // TestWhoLooksAtWitnessIsWokenByIt reads the sources: a component that heard late of
 // what a node publishes of lost ones would take it for newer than it is.
 func TestWhoLooksAtWitnessIsWokenByIt(t *testing.T) {

@@ -54,6 +54,7 @@ type Rows[O metav1.Object, T any] struct {
 	Key   func(O) string // "" if the object is of no use as it has no name
 	Seen  func(O)        // called with what a watch brings; nil for nobody
 	Drops func(O) bool   // what has no row; nil for nothing
+	Aside Sink[T]        // has the rows of what Drops drops; nil for nobody
 
 	replaced func(version string)
 }
@@ -112,12 +113,23 @@ func (r *Rows[O, T]) Update(obj any) error {
 		return err
 	}
 	if f.dropped {
-		return r.To.Unpublish(f.key)
+		return errors.Join(r.To.Unpublish(f.key), r.aside(f))
 	}
 	if o, ok := obj.(O); ok && r.Seen != nil {
 		r.Seen(o)
 	}
-	return r.To.Publish(f.key, f.row)
+	return errors.Join(r.To.Publish(f.key, f.row), r.aside(f))
+}
+
+// aside keeps a row that is dropped, and no other.
+func (r *Rows[O, T]) aside(f *found[T]) error {
+	switch {
+	case r.Aside == nil:
+		return nil
+	case f.dropped:
+		return r.Aside.Publish(f.key, f.row)
+	}
+	return r.Aside.Unpublish(f.key)
 }
 
 // Delete implements cache.ReflectorStore.
@@ -126,7 +138,8 @@ func (r *Rows[O, T]) Delete(obj any) error {
 	if err != nil {
 		return err
 	}
-	return r.To.Unpublish(f.key)
+	f.dropped = false // it is in neither table
+	return errors.Join(r.To.Unpublish(f.key), r.aside(f))
 }
 
 // Replace implements cache.ReflectorStore: it takes over a whole list, nothing
@@ -136,14 +149,22 @@ func (r *Rows[O, T]) Replace(list []any, version string) error {
 	if version == "" {
 		return ErrNoVersion
 	}
-	listed := make(map[string]T, len(list))
+	listed, aside := make(map[string]T, len(list)), map[string]T{}
 	for _, obj := range list {
 		f, err := r.of(obj)
 		if err != nil {
 			return err
 		}
-		if !f.dropped {
+		switch {
+		case !f.dropped:
 			listed[f.key] = f.row
+		case r.Aside != nil:
+			aside[f.key] = f.row
+		}
+	}
+	if r.Aside != nil {
+		if err := r.Aside.Replace(aside); err != nil {
+			return err
 		}
 	}
 	if err := r.To.Replace(listed); err != nil {
@@ -277,20 +298,25 @@ const (
 	LabelEdge       = "node-role.kubernetes.io/edge"
 )
 
+// kubeEdge is in the version of the kubelet that is part of edgecore: v1.30.7-kubeedge-v1.20.0.
+const kubeEdge = "-kubeedge-"
+
 // DrainManager is the field manager of all that a drain writes.
 const DrainManager = "zedkube-drain"
 
 // IsEdge reports that a Node is one of KubeEdge's: a device that runs pods of
 // the cluster and belongs to no EVE device of it, and that may be out of reach for
-// days. It is no member. No table and no list of Nodes that leaves this package has
-// it, so no rule on members can count it (docs/wire.md, "Nodes").
+// days. It is no member. It has a table of its own, and no other table and no list
+// of Nodes has it, so no rule on members can count it (docs/wire.md, "Nodes").
 //
-// The label alone does not do: a person may put it on any Node, and a member that
-// is missing has to leave. What has a device's UUID or the role of a server is a
-// member whatever other labels it has.
+// Its kubelet says so too, whether it has the label yet or not. Neither does alone: a
+// person may put the label on any Node, who can write its status may write the version,
+// and a member that is missing has to leave. What has a device's UUID or the role of a
+// server is a member whatever else it has.
 func IsEdge(n *corev1.Node) bool {
 	has := func(label string) bool { _, ok := n.Labels[label]; return ok }
-	return has(LabelEdge) && !has(LabelNodeUUID) && !has(types.LabelControlPlane) && !has(types.LabelMaster) && !has(types.LabelEtcd)
+	edge := has(LabelEdge) || strings.Contains(n.Status.NodeInfo.KubeletVersion, kubeEdge)
+	return edge && !has(LabelNodeUUID) && !has(types.LabelControlPlane) && !has(types.LabelMaster) && !has(types.LabelEtcd)
 }
 
 // Cut shortens text to at most max bytes, whole characters.

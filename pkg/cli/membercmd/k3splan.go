@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/cluster/k3supdate"
@@ -63,6 +64,7 @@ type k3sPlan struct {
 	Preconditions []types.KubeLifecyclePrecondition // of that
 	Against       []string
 	Unknown       []string
+	Edge          []string `json:",omitempty"` // nodes of KubeEdge and their kubelets, which it does not change
 }
 
 // plan looks without changing anything. Its error is the API server's: then it knows this node alone.
@@ -75,6 +77,7 @@ func (l k3sLook) plan(ctx context.Context, list func(context.Context) ([]types.N
 	}
 	nodes, err := list(ctx)
 	p.Plan = k3supdate.Judge(p.From, p.To, nodes)
+	p.Edge = l.edge(ctx)
 	s := k3sStatus{Against: []string{}, Unknown: []string{}}
 	if p.Refused == "" && p.Kind != types.K3sSame {
 		s = l.at(ctx, now)
@@ -88,6 +91,17 @@ func (l k3sLook) plan(ctx context.Context, list func(context.Context) ([]types.N
 		p.Phase, p.Reason, p.Preconditions = is.Phase, is.Reason, append(p.Preconditions, is.Preconditions...)
 	}
 	return p, err
+}
+
+// edge are the nodes of KubeEdge that the agent knows. Without an answer nothing is said of them.
+func (l k3sLook) edge(ctx context.Context) (list []string) {
+	a := &device.NodesAsked{Paths: l.Paths}
+	defer a.Close()
+	nodes, _ := a.OfAgent(ctx)
+	for _, n := range nodes.Edge {
+		list = append(list, n.Name+" with kubelet "+cmp.Or(n.Kubelet, "of an unknown version"))
+	}
+	return list
 }
 
 func (p k3sPlan) put(t *terminal.Screen) {
@@ -110,6 +124,9 @@ func (p k3sPlan) put(t *terminal.Screen) {
 		t.Field("now", terminal.Plain, string(p.Phase)+": "+terminal.Clean(p.Reason))
 	}
 	putK3sWaits(t, p.Nodes, p.Preconditions)
+	if len(p.Edge) > 0 {
+		t.Field("edge nodes", terminal.Yellow, terminal.Clean(phrase.Few(p.Edge, 3))+": this does not change them. Whether KubeEdge works with the new version, its release notes say")
+	}
 	k3sStatus{Next: p.To, Against: p.Against, Unknown: p.Unknown}.putFindings(t)
 }
 

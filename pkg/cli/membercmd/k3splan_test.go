@@ -2,12 +2,20 @@ package membercmd
 
 import (
 	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -79,5 +87,37 @@ func TestWithoutASettingThereIsNoPlanOfK3s(t *testing.T) {
 	write(t, l.TopicFile(device.Self, "K3sVersionStatus"), types.K3sVersionStatus{Running: "v1.33.3+k3s1"})
 	if p, err := l.plan(t.Context(), func(context.Context) ([]types.Node, error) { return nil, nil }, time.Now()); p.To != "" || err != nil {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestAPlanOfK3sWarnsOfNodesOfKubeEdge(t *testing.T) {
+	p := k3sPlan{Edge: []string{"edge-1 with kubelet v1.30.7-kubeedge-v1.20.0"}}
+	got := strings.Join(terminal.Draw(200, false, p.put), "\n")
+	if !strings.Contains(got, "edge-1 with kubelet v1.30.7-kubeedge-v1.20.0: this does not change them") {
+		t.Error(got)
+	}
+	l := k3sDevice(t)
+	if err := os.MkdirAll(filepath.Dir(l.Socket), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	agent, err := net.Listen("unix", l.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members, edges pubsub.Table[types.Node]
+	if err := edges.Publish("edge-1", types.Node{Name: "edge-1", KubeletVersion: "v1.30.7-kubeedge-v1.20.0"}); err != nil {
+		t.Fatal(err)
+	}
+	s := &httptest.Server{Listener: agent, Config: &http.Server{ReadHeaderTimeout: time.Minute, Handler: overview.Live{
+		Root: l.Root, Node: &members, Edge: &edges, Info: &pubsub.Table[types.EdgeNodeInfo]{}, API: &pubsub.Table[types.APIStatus]{},
+	}}}
+	s.Start()
+	t.Cleanup(s.Close)
+	l.version = "v1.33.9+k3s1"
+	got2, err := l.plan(t.Context(), func(context.Context) ([]types.Node, error) {
+		return []types.Node{{Name: "n1", KubeletVersion: "v1.33.3+k3s1", ControlPlane: true}}, nil
+	}, time.Now())
+	if err != nil || got2.Refused != "" || len(got2.Nodes) != 1 || !slices.Equal(got2.Edge, p.Edge) {
+		t.Errorf("%+v, %v", got2, err)
 	}
 }

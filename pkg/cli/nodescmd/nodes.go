@@ -48,7 +48,7 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 			look := func(ctx context.Context) device.NodesView {
 				v := a.Look(ctx)
 				if len(args) == 0 {
-					v.Nodes.List = terminal.Selected(&out, v.Nodes.List)
+					v.Nodes.List, v.Nodes.Edge = terminal.Selected(&out, v.Nodes.List), selectedEdge(&out, v.Nodes.Edge)
 				}
 				return v
 			}
@@ -84,6 +84,7 @@ func viewNodes(v device.NodesView, only []string) terminal.View {
 	if len(only) > 0 {
 		name := terminal.Named("node", only[0])
 		v.Nodes.List = slices.DeleteFunc(slices.Clone(v.Nodes.List), func(n overview.ClusterNode) bool { return n.Name != name })
+		v.Nodes.Edge = slices.DeleteFunc(slices.Clone(v.Nodes.Edge), func(n overview.EdgeNode) bool { return n.Name != name })
 	}
 	steady := v
 	steady.ReadAt, steady.Nodes.At = time.Time{}, time.Time{}
@@ -95,8 +96,12 @@ func viewNodes(v device.NodesView, only []string) terminal.View {
 		s.Rows = append(s.Rows, terminal.Row{Key: terminal.Clean(n.Name), Text: NodeState(n)})
 		s.Names = append(s.Names, n.Name)
 	}
+	for _, n := range v.Nodes.Edge {
+		s.Rows = append(s.Rows, terminal.Row{Key: terminal.Clean(n.Name), Text: edgeStatus(n)})
+		s.Names = append(s.Names, n.Name)
+	}
 	switch {
-	case len(v.Nodes.List) > 0:
+	case len(v.Nodes.List)+len(v.Nodes.Edge) > 0:
 	case len(only) > 0 && v.Nodes.From != "":
 		s.Err = fmt.Errorf("the cluster has no node %q", terminal.Clean(only[0]))
 	case len(v.Problems) > 0: // said once, by the error
@@ -113,10 +118,13 @@ func putNodes(s *terminal.Screen, v device.NodesView, whole bool) {
 	for _, p := range v.Problems {
 		s.Put(0, terminal.Yellow, terminal.Clean(p))
 	}
-	if len(v.Nodes.List) == 0 {
+	if len(v.Nodes.List)+len(v.Nodes.Edge) == 0 {
 		return
 	}
 	if whole {
+		for _, n := range v.Nodes.Edge {
+			putEdge(s, n, v.ReadAt)
+		}
 		for _, n := range v.Nodes.List {
 			putNode(s, n, v.ReadAt)
 		}
@@ -174,6 +182,9 @@ func NodesTable(nodes overview.Nodes, now time.Time) terminal.Table {
 			{Text: terminal.Clean(n.Kubelet)},
 			{Text: terminal.ShortAge(n.Created, now)},
 		})
+	}
+	for _, n := range nodes.Edge {
+		t.Rows = append(t.Rows, edgeRow(n, now))
 	}
 	return t
 }

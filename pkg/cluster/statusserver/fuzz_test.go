@@ -57,7 +57,7 @@ func FuzzRequest(f *testing.F) {
 	_ = info.Publish(types.Global, w.info)
 	dir := f.TempDir()
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Status: &own, Nodes: &nodes, API: &api, Info: &info,
+		Log: log, Pulse: &loop.Pulse{}, Status: &own, Nodes: &nodes, EdgeNodes: &pubsub.Table[types.Node]{}, API: &api, Info: &info,
 		TopicDirs: []string{dir}, InstallLog: filepath.Join(dir, "log"),
 	}
 	c.Port = freePort(f)

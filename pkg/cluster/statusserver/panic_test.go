@@ -40,7 +40,7 @@ func TestAPanicInAReportIsAnsweredAndLoggedOnce(t *testing.T) {
 	for path, reads := range map[string]int{"/app": 0, "/cluster-app": 1} {
 		log, hook := logtest.NewNullLogger()
 		c := &Component{
-			Log: log, Status: &brokenInTheReport{reads: reads}, Nodes: &pubsub.Table[types.Node]{},
+			Log: log, Status: &brokenInTheReport{reads: reads}, Nodes: &pubsub.Table[types.Node]{}, EdgeNodes: &pubsub.Table[types.Node]{},
 			TopicDirs: []string{t.TempDir()}, Reports: ReportsAlways,
 		}
 		h := boundedhttp.Recover(log, c.handler())

@@ -95,6 +95,9 @@ func (c *Component) reached(name string, device uuid.UUID) types.Reach {
 	nodes := slices.Collect(maps.Values(f.nodes))
 	cluster := types.ReachClusterOf(nodes)
 	cluster.Name = types.ReachNameOf(nodes, name, device)
+	if _, taken := c.EdgeNodes.Get(name); taken {
+		cluster.Name = types.ReachNameTaken
+	}
 	out.Cluster = &cluster
 	return out
 }

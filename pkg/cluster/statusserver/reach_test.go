@@ -223,6 +223,7 @@ func TestTriesAreFewAndComeWithAPause(t *testing.T) {
 
 func TestAMemberSaysWhetherANameIsFree(t *testing.T) {
 	d := reachable(t)
+	_ = d.edges.Publish("edge-1", types.Node{Name: "edge-1"})
 	const mine = "c3e2f1a0-1111-4222-8333-444455556666" // of n2
 	for i, c := range []struct {
 		query string
@@ -233,10 +234,11 @@ func TestAMemberSaysWhetherANameIsFree(t *testing.T) {
 		{"node=n2&device=" + mine, types.ReachNameOwn},
 		{"node=n3&device=" + mine, types.ReachNameOther},
 		{"node=n2", types.ReachNameTaken},
+		{"node=edge-1", types.ReachNameTaken},
 		{"device=" + mine, ""},
 	} {
 		var got types.Reach
-		_, body := d.asks("127.12.34."+[]string{"2", "3", "4", "11", "12", "13"}[i], "GET", "/reach?"+c.query)
+		_, body := d.asks("127.12.34."+[]string{"2", "3", "4", "11", "12", "15", "13"}[i], "GET", "/reach?"+c.query)
 		if err := json.Unmarshal([]byte(body), &got); err != nil || got.Cluster == nil || got.Cluster.Name != c.want {
 			t.Errorf("%s: %v %s", c.query, err, body)
 		}

@@ -44,7 +44,7 @@ func documented(t *testing.T) map[string][]string {
 func TestTheTableOfPathsIsThatOfTheProgram(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	c := &Component{
-		Log: log, Status: &pubsub.Table[types.EdgeNodeClusterStatus]{}, Nodes: &pubsub.Table[types.Node]{},
+		Log: log, Status: &pubsub.Table[types.EdgeNodeClusterStatus]{}, Nodes: &pubsub.Table[types.Node]{}, EdgeNodes: &pubsub.Table[types.Node]{},
 		API: &pubsub.Table[types.APIStatus]{}, Info: &pubsub.Table[types.EdgeNodeInfo]{},
 	}
 	want := documented(t)

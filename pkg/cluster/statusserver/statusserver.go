@@ -39,8 +39,11 @@ type Component struct {
 	Pulse  *loop.Pulse
 	Status pubsub.Reader[types.EdgeNodeClusterStatus]
 	Nodes  pubsub.Reader[types.Node]
-	API    pubsub.Reader[types.APIStatus]
-	Info   pubsub.Reader[types.EdgeNodeInfo]
+
+	EdgeNodes pubsub.Reader[types.Node] // those of KubeEdge, whose names are taken
+
+	API  pubsub.Reader[types.APIStatus]
+	Info pubsub.Reader[types.EdgeNodeInfo]
 
 	TopicDirs  []string // where the agents' topics lie, the first that has a file wins: /run, /persist/status
 	InstallLog string   // path of the kube container's log: /persist/kubelog/k3s-install.log

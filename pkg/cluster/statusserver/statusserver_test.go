@@ -30,6 +30,7 @@ type device struct {
 	*testing.T
 	status pubsub.Table[types.EdgeNodeClusterStatus]
 	nodes  pubsub.Table[types.Node]
+	edges  pubsub.Table[types.Node]
 	api    pubsub.Table[types.APIStatus]
 	info   pubsub.Table[types.EdgeNodeInfo]
 	port   int
@@ -55,7 +56,7 @@ func bootOn(t *testing.T, port int, run string) *device {
 	log, hook := logtest.NewNullLogger()
 	d.log = hook
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Operations: &d.trail, PeersFile: filepath.Join(run, "zedkube", "peers"), Status: &d.status, Nodes: &d.nodes, API: &d.api, Info: &d.info, Port: d.port,
+		Log: log, Pulse: &loop.Pulse{}, Operations: &d.trail, PeersFile: filepath.Join(run, "zedkube", "peers"), Status: &d.status, Nodes: &d.nodes, EdgeNodes: &d.edges, API: &d.api, Info: &d.info, Port: d.port,
 		TopicDirs: []string{run}, InstallLog: filepath.Join(run, "k3s-install.log"), ProversFile: filepath.Join(run, "zedkube", "all-prove"),
 		Overview: func(context.Context) ([]byte, error) { return []byte(`{"Zedkube":"told"}`), nil },
 	}
@@ -227,7 +228,7 @@ func TestServerThatDiedIsStartedAgain(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	d := &device{T: t, port: freePort(t)}
 	d.ready("127.12.34.1/24")
-	c := &Component{Log: log, Status: &d.status, Nodes: &d.nodes, API: &d.api, Info: &d.info, Port: d.port}
+	c := &Component{Log: log, Status: &d.status, Nodes: &d.nodes, EdgeNodes: &d.edges, API: &d.api, Info: &d.info, Port: d.port}
 	if err := c.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func secured(t *testing.T, from, to, token, method, path string, header http.Hea
 // asking is a component that only asks.
 func asking(t *testing.T, port int) *Component {
 	t.Helper()
-	return &Component{Log: quiet(), Status: &pubsub.Table[types.EdgeNodeClusterStatus]{}, Nodes: &pubsub.Table[types.Node]{}, Port: port, Operations: types.NoOperations{}}
+	return &Component{Log: quiet(), Status: &pubsub.Table[types.EdgeNodeClusterStatus]{}, Nodes: &pubsub.Table[types.Node]{}, EdgeNodes: &pubsub.Table[types.Node]{}, Port: port, Operations: types.NoOperations{}}
 }
 
 // operations are those recorded.

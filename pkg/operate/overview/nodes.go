@@ -19,6 +19,29 @@ type Nodes struct {
 	Source
 	From string `json:",omitzero"` // who has them so; "" where nobody says
 	List []ClusterNode
+	Edge []EdgeNode `json:",omitempty"` // those of KubeEdge, which are no members
+}
+
+// EdgeNode is a node of KubeEdge. It often is out of reach, which is nothing wrong.
+type EdgeNode struct {
+	Name     string
+	Ready    bool
+	Since    time.Time `json:",omitzero"` // of Ready
+	Cordoned bool      `json:",omitzero"`
+	Address  string    `json:",omitzero"`
+	Kubelet  string    `json:",omitzero"` // version
+	Created  time.Time `json:",omitzero"`
+}
+
+// EdgeNodesOf are the nodes of KubeEdge, by name.
+func EdgeNodesOf(nodes map[string]types.Node) (list []EdgeNode) {
+	for _, n := range types.NodesByName(nodes) {
+		list = append(list, EdgeNode{
+			Name: n.Name, Ready: n.Ready == types.ConditionTrue, Since: UTC(n.ReadySince), Cordoned: n.Unschedulable,
+			Address: n.InternalIP, Kubelet: n.KubeletVersion, Created: UTC(n.Created),
+		})
+	}
+	return list
 }
 
 // ClusterNode is one node of the cluster. What its source does not tell is
@@ -223,6 +246,7 @@ const fromAgent = "the agent of this node" // the source of nodes that the agent
 type Live struct {
 	Root string
 	Node pubsub.Reader[types.Node]
+	Edge pubsub.Reader[types.Node] // those of KubeEdge
 	Info pubsub.Reader[types.EdgeNodeInfo]
 	API  pubsub.Reader[types.APIStatus]
 }
@@ -246,7 +270,7 @@ func (l Live) Nodes(now time.Time) Nodes {
 			own = n.Name
 		}
 	}
-	v := Nodes{Source: Source{At: now.UTC()}, From: fromAgent, List: NodesOf(slices.Collect(maps.Values(all)), own)}
+	v := Nodes{Source: Source{At: now.UTC()}, From: fromAgent, List: NodesOf(slices.Collect(maps.Values(all)), own), Edge: EdgeNodesOf(l.Edge.All())}
 	if status, ok := l.API.Get(types.Global); ok && !status.Answers() {
 		v.At = status.SilentSince.UTC()
 	}

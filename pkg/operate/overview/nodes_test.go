@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -62,5 +63,31 @@ func TestNobodyIsCordonedByKept(t *testing.T) {
 		if got := Cordoned(by); got != want {
 			t.Errorf("%q: %q, want %q", by, got, want)
 		}
+	}
+}
+
+func TestNodesOfKubeEdgeAreShownBesideTheMembers(t *testing.T) {
+	var members, edges pubsub.Table[types.Node]
+	publish(t, &members, types.Node{Name: "n1", Ready: types.ConditionTrue})
+	publish(t, &edges, types.Node{Name: "e2", Ready: types.ConditionUnknown, ReadySince: ago(time.Hour), Unschedulable: true, KubeletVersion: "v1.30.7-kubeedge-v1.20.0"})
+	publish(t, &edges, types.Node{Name: "e1", Ready: types.ConditionTrue, InternalIP: "10.88.1.2"})
+	l := Live{Root: t.TempDir(), Node: &members, Edge: &edges, Info: &pubsub.Table[types.EdgeNodeInfo]{}, API: &pubsub.Table[types.APIStatus]{}}
+	want := []EdgeNode{
+		{Name: "e1", Ready: true, Address: "10.88.1.2"},
+		{Name: "e2", Since: ago(time.Hour), Cordoned: true, Kubelet: "v1.30.7-kubeedge-v1.20.0"},
+	}
+	o := l.Overview(now)
+	if diff := cmp.Diff(want, o.Nodes.Edge); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+	if len(o.Nodes.List) != 1 || o.Nodes.List[0].Name != "n1" {
+		t.Errorf("the members are %v", o.Nodes.List)
+	}
+}
+
+func publish(t *testing.T, table *pubsub.Table[types.Node], n types.Node) {
+	t.Helper()
+	if err := table.Publish(n.Name, n); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -78,8 +78,15 @@ const volumes = [
 function nodes(o) {
   const n = o.Nodes ?? {};
   if (!list(n.List).length) return [p("dim", n.Why ? "They cannot be read: " + n.Why : "They are not known here: this node does not report for the cluster, and its agent cannot reach the API server.")];
-  return [table(`${many(n.List.length, "node")}, from ${n.From || n.File || "the agent"}`, nodeColumns, n.List), when(n.At) ? told(n, "") : null];
+  return [table(`${many(n.List.length, "node")}, from ${n.From || n.File || "the agent"}`, nodeColumns, n.List),
+    list(n.Edge).length ? table(`${many(n.Edge.length, "edge node")} of KubeEdge, which are no members`, edgeColumns, n.Edge) : null, when(n.At) ? told(n, "") : null];
 }
+const edgeColumns = [
+  ["Node", (x) => x.Name],
+  ["Status", (x) => x.Ready ? [look("good", "Ready"), when(x.Since) && [" ", age(x.Since)]] : [look("dim", "offline"), when(x.Since) && [" since ", age(x.Since)]]],
+  ["Roles", () => "edge"], ["Cordon", (x) => x.Cordoned && look("warn", "cordoned")], ["Address", (x) => x.Address],
+  ["Versions", (x) => x.Kubelet && "kubelet " + clean(x.Kubelet)],
+];
 const nodeColumns = [
   ["Node", (x) => [x.Name, x.Own && h("span", { class: "dim" }, " (this one)")]],
   ["Status", (x) => [look(x.Status === "Ready" ? "good" : "bad", x.Status || "Unknown"), when(x.Since) && [" ", age(x.Since)],
