@@ -58,6 +58,12 @@ var may = map[string]struct {
 	"pkg/cli/terminal":      {nil, "it prints, and knows neither the device nor a command"},
 	"pkg/cli/device":        {append([]string{"pkg/cli/terminal"}, beneathCommands...), "it knows no command"},
 	"pkg/cli/plan":          {[]string{"types", "pkg/base/phrase", "pkg/workload/drain", "pkg/workload/drain/outlook", "pkg/operate/joinplan", "pkg/cli/terminal", "pkg/cli/device"}, "it looks at the cluster and knows no command"},
+	"kubeapi/edge":          {[]string{"types", "kubeapi/access", "pkg/edge/object"}, "it knows objects as JSON, and nothing of KubeEdge"},
+	"pkg/edge/object":       {nil, "it names objects, and is pure"},
+	"pkg/edge/settings":     {nil, "it is pure"},
+	"pkg/edge/cloud":        {[]string{"pkg/base/loop", "pkg/edge/object", "pkg/edge/settings"}, "it names what it needs of the cluster as an interface, and knows nothing of this device"},
+	"pkg/edge/edgecmd":      {[]string{"pkg/cli/terminal", "pkg/edge/*"}, "its commands look at the cluster alone, and know nothing of this device"},
+	"cmd/zedkube-edge":      {[]string{"kubeapi/edge", "pkg/base/loop", "pkg/cli/terminal", "pkg/edge/*"}, "it is a program of its own, without anything of the agent"},
 	"cmd/*":                 {[]string{"types", "pubsub", "kubeapi", "pkg/*/*", "pkg/cli"}, "the wiring knows everything but the tests' tools"},
 	"test/cmdtest":          {[]string{"types", "pkg/operate/overview", "pkg/operate/health", "pkg/operate/clusterview"}, "it makes devices for the tests of commands to look at"},
 	"test/kubetest":         {[]string{"types"}, "the fake cluster that components are tested with does what it is asked; it knows the nouns only"},
@@ -82,7 +88,7 @@ var foreign = []struct {
 	{"k8s.io/client-go/util/jsonpath", []string{"pkg/cli/*", "kubeapi", "kubeapi/*", "test"}, "commands print by the same expressions as kubectl; it is text, and reaches no API server"},
 	{"k8s.io/apimachinery/pkg/util/json", []string{"pkg/cli/*", "kubeapi", "kubeapi/*", "test"}, "it reads numbers as those expressions take them; it is text, and reaches no API server"},
 	{"k8s.io/", []string{"kubeapi", "kubeapi/*", "test"}, "only kubeapi knows Kubernetes"},
-	{"sigs.k8s.io/yaml", []string{"pkg/cli/*", "kubeapi", "pkg/base/redact", "pkg/cluster/k3sconfig", "test"}, "commands print YAML, and the configuration of k3s is YAML; components read and write JSON"},
+	{"sigs.k8s.io/yaml", []string{"pkg/cli/*", "kubeapi", "pkg/base/redact", "pkg/cluster/k3sconfig", "pkg/edge/cloud", "test"}, "commands print YAML, and the configuration of k3s and KubeEdge's definitions are YAML; components read and write JSON"},
 	{"go.yaml.in/yaml/", []string{"pkg/cluster/k3sconfig", "test"}, "the configuration of k3s is read without expanding its aliases; elsewhere sigs.k8s.io/yaml does"},
 	{"kubevirt.io/", []string{"kubeapi", "kubeapi/*", "test"}, "only kubeapi knows KubeVirt"},
 	{"github.com/longhorn/", []string{"kubeapi", "kubeapi/*", "test"}, "only kubeapi knows Longhorn"},
@@ -138,6 +144,29 @@ func TestWhoMayImportWhom(t *testing.T) {
 	}
 }
 
+// The agent has nothing of KubeEdge: neither its code nor its definitions.
+func TestTheAgentLinksNoEdgePackage(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "-tags", "kustomize_disable_go_plugin_support", "./cmd/zedkube")
+	list.Dir = "../.."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for pkg := range strings.FieldsSeq(string(out)) {
+		ours, isOurs := strings.CutPrefix(pkg, module)
+		if isOurs {
+			found++
+		}
+		if isOurs && (ours == "kubeapi/edge" || ours == "pkg/edge" || strings.HasPrefix(ours, "pkg/edge/")) {
+			t.Errorf("cmd/zedkube links %s: it belongs to cmd/zedkube-edge", ours)
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d packages of cmd/zedkube are found", found)
+	}
+}
+
 func matches(patterns []string, pkg string) bool {
 	for _, pattern := range patterns {
 		if ok, _ := path.Match(pattern, pkg); ok {
@@ -165,7 +194,7 @@ func TestHouseRulesInTheSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		for call, why := range forbidden {
-			if file == "cmd/zedkube/main.go" && call == "context.Background(" {
+			if (file == "cmd/zedkube/main.go" || file == "cmd/zedkube-edge/main.go") && call == "context.Background(" {
 				continue
 			}
 			for i, line := range strings.Split(string(content), "\n") {

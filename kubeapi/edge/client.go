@@ -1,0 +1,329 @@
+// Package edge is the way of zedkube-edge to the API server: objects as JSON, kept by server-side apply. The
+// daemon does not link it.
+package edge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ktypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/types"
+)
+
+// Manager is the field manager of all that zedkube-edge applies.
+const Manager = "zedkube-edge"
+
+const (
+	requestWithin = 15 * time.Second // one request; a step has several
+	resync        = 0                // nothing is listed again without a reason
+)
+
+// The times of the election: a leader that dies is followed within 15 s, and one whose API server is slow for less
+// than 10 s stays.
+const (
+	leaseFor   = 15 * time.Second
+	renewFor   = 10 * time.Second
+	retryAfter = 2 * time.Second
+)
+
+// Client asks one API server.
+type Client struct {
+	objects dynamic.Interface
+	kube    kubernetes.Interface
+
+	mu    sync.Mutex
+	views map[View]cache.SharedIndexInformer
+	bells []chan<- struct{}
+}
+
+// View says which objects are kept in sight.
+type View struct {
+	Kind      object.Kind
+	Namespace string // "" for all
+	Name      string // "" for all
+	Label     string // "" for all
+}
+
+// Connect makes a client of a kubeconfig, or where path is "" of what a pod is given. It sends nothing.
+func Connect(path string) (*Client, error) {
+	var cfg *rest.Config
+	var err error
+	if path == "" {
+		cfg, err = rest.InClusterConfig()
+	} else {
+		cfg, _, err = access.RestConfig(path, access.ReadTrusted)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", types.ErrNoAPI, err)
+	}
+	return over(cfg)
+}
+
+func over(cfg *rest.Config) (*Client, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent, cfg.QPS, cfg.Burst = Manager, 20, 100 // the objects of one enable, and no loop gone wild
+	cfg.WarningHandler = rest.NoWarnings{}
+	base, err := rest.TransportFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("set up connection: %w", err)
+	}
+	web := &http.Client{Transport: base}
+	objects, err := dynamic.NewForConfigAndClient(cfg, web)
+	if err != nil {
+		return nil, fmt.Errorf("set up client: %w", err)
+	}
+	kube, err := kubernetes.NewForConfigAndClient(cfg, web)
+	if err != nil {
+		return nil, fmt.Errorf("set up client: %w", err)
+	}
+	return &Client{objects: objects, kube: kube, views: map[View]cache.SharedIndexInformer{}}, nil
+}
+
+func resource(k object.Kind) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
+}
+
+func (c *Client) at(r object.Ref) dynamic.ResourceInterface {
+	if r.Namespace == "" {
+		return c.objects.Resource(resource(r.Kind))
+	}
+	return c.objects.Resource(resource(r.Kind)).Namespace(r.Namespace)
+}
+
+// within bounds one request, whose error says what was done.
+func within(ctx context.Context, act string, r object.Ref, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestWithin)
+	defer cancel()
+	if err := do(ctx); err != nil {
+		return fmt.Errorf("%s %s: %w", act, r, err)
+	}
+	return nil
+}
+
+// Get reads one object; nil where it does not exist.
+func (c *Client) Get(ctx context.Context, r object.Ref) (found object.Object, err error) {
+	err = within(ctx, "get", r, func(ctx context.Context) error {
+		o, err := c.at(r).Get(ctx, r.Name, metav1.GetOptions{})
+		if err == nil {
+			found = o.Object
+		}
+		return access.UnlessGone(err)
+	})
+	return found, err
+}
+
+// List reads all objects of a view.
+func (c *Client) List(ctx context.Context, v View) (found []object.Object, err error) {
+	r := object.Ref{Kind: v.Kind, Namespace: v.Namespace}
+	err = within(ctx, "list", r, func(ctx context.Context) error {
+		list, err := c.at(r).List(ctx, v.options())
+		if err != nil {
+			return access.UnlessGone(err) // also a kind that is not there
+		}
+		for _, item := range list.Items {
+			found = append(found, item.Object)
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (v View) options() (o metav1.ListOptions) {
+	o.LabelSelector = v.Label
+	if v.Name != "" {
+		o.FieldSelector = "metadata.name=" + v.Name
+	}
+	return o
+}
+
+// Apply makes the object be as o says, also against another one's word, and returns it as it is then; only whether
+// that would be allowed is asked where dry is true.
+func (c *Client) Apply(ctx context.Context, r object.Ref, o object.Object, dry bool) (now object.Object, err error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", r, err)
+	}
+	force := true
+	options := metav1.PatchOptions{FieldManager: Manager, Force: &force}
+	if dry {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	err = within(ctx, "apply", r, func(ctx context.Context) error {
+		got, err := c.at(r).Patch(ctx, r.Name, ktypes.ApplyPatchType, data, options)
+		if err == nil {
+			now = got.Object
+		}
+		return err
+	})
+	return now, err
+}
+
+// Create makes an object that must not exist.
+func (c *Client) Create(ctx context.Context, r object.Ref, o object.Object) error {
+	return within(ctx, "create", r, func(ctx context.Context) error {
+		_, err := c.at(r).Create(ctx, &unstructured.Unstructured{Object: o}, metav1.CreateOptions{FieldManager: Manager})
+		return err
+	})
+}
+
+// Update writes an object of the version that was read.
+func (c *Client) Update(ctx context.Context, r object.Ref, o object.Object) error {
+	return within(ctx, "update", r, func(ctx context.Context) error {
+		_, err := c.at(r).Update(ctx, &unstructured.Unstructured{Object: o}, metav1.UpdateOptions{FieldManager: Manager})
+		return err
+	})
+}
+
+// Delete deletes the object, with what it owns; it succeeds where it does not exist. With a UID it deletes only
+// the one that has it.
+func (c *Client) Delete(ctx context.Context, r object.Ref, uid string) error {
+	foreground := metav1.DeletePropagationBackground
+	o := metav1.DeleteOptions{PropagationPolicy: &foreground}
+	if uid != "" {
+		o.Preconditions = access.Exactly(uid).Preconditions
+	}
+	return within(ctx, "delete", r, func(ctx context.Context) error {
+		return access.UnlessGone(c.at(r).Delete(ctx, r.Name, o))
+	})
+}
+
+// Approve approves a request for a certificate.
+func (c *Client) Approve(ctx context.Context, r object.Ref) error {
+	return within(ctx, "approve", r, func(ctx context.Context) error {
+		api := c.kube.CertificatesV1().CertificateSigningRequests()
+		csr, err := api.Get(ctx, r.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+			Type: certificatesv1.CertificateApproved, Status: "True", Reason: "ZedkubeEdge", Message: "stream certificate of cloudcore",
+		})
+		_, err = api.UpdateApproval(ctx, r.Name, csr, metav1.UpdateOptions{FieldManager: Manager})
+		return err
+	})
+}
+
+// Keep keeps the objects of these views in sight until ctx is done.
+func (c *Client) Keep(ctx context.Context, views []View) {
+	var running sync.WaitGroup
+	for _, v := range views {
+		informer := dynamicinformer.NewFilteredDynamicInformer(c.objects, resource(v.Kind), v.Namespace, resync, cache.Indexers{},
+			func(o *metav1.ListOptions) {
+				o.LabelSelector, o.FieldSelector = v.options().LabelSelector, v.options().FieldSelector
+			}).Informer()
+		_ = informer.SetTransform(lean) // only of one that runs already it fails
+		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { c.ring() }, UpdateFunc: func(any, any) { c.ring() }, DeleteFunc: func(any) { c.ring() },
+		})
+		c.mu.Lock()
+		c.views[v] = informer
+		c.mu.Unlock()
+		running.Go(func() { informer.RunWithContext(ctx) })
+	}
+	running.Wait()
+}
+
+// lean leaves out who wrote which field, which is the larger part of an object and is not read.
+func lean(o any) (any, error) {
+	if u, is := o.(*unstructured.Unstructured); is {
+		u.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+// Notify has bell ring when something in sight changes.
+func (c *Client) Notify(bell chan<- struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bells = append(c.bells, bell)
+}
+
+func (c *Client) ring() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, bell := range c.bells {
+		select {
+		case bell <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// errUnseen is why nothing is decided yet.
+var errUnseen = errors.New("not all objects have been listed yet")
+
+// Seen is all that is in sight, by reference; an error until all views were listed.
+func (c *Client) Seen() (map[object.Ref]object.Object, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.views) == 0 {
+		return nil, errUnseen
+	}
+	all := map[object.Ref]object.Object{}
+	for v, informer := range c.views {
+		if !informer.HasSynced() {
+			return nil, errUnseen
+		}
+		for _, item := range informer.GetStore().List() {
+			if u, is := item.(*unstructured.Unstructured); is {
+				o := object.Object(u.Object) // never changed again
+				all[o.Ref(v.Kind)] = o
+			}
+		}
+	}
+	return all, nil
+}
+
+// Elect runs for a Lease under the name identity until ctx is done. While it is held, lead runs with a context that
+// ends when it is lost; a second time only after the first has returned.
+func (c *Client) Elect(ctx context.Context, namespace, lease, identity string, lead func(context.Context)) error {
+	for ctx.Err() == nil {
+		var begun atomic.Bool
+		var leads sync.WaitGroup
+		leads.Add(1)
+		e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+			Lock: &resourcelock.LeaseLock{
+				LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: lease}, Client: c.kube.CoordinationV1(),
+				LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+			},
+			LeaseDuration: leaseFor, RenewDeadline: renewFor, RetryPeriod: retryAfter, Name: lease,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(ctx context.Context) {
+					begun.Store(true)
+					defer leads.Done()
+					lead(ctx)
+				},
+				OnStoppedLeading: func() {},
+			},
+			ReleaseOnCancel: true,
+		})
+		if err != nil {
+			return fmt.Errorf("elect controller: %w", err)
+		}
+		e.Run(ctx)
+		if begun.Load() {
+			leads.Wait()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package cloud
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/pkg/edge/settings"
+)
+
+// In containers of cloudcore.
+const (
+	configDir = "/etc/kubeedge/config"
+	streamDir = "/etc/kubeedge/stream"
+	stateDir  = "/var/lib/kubeedge"
+)
+
+type (
+	m = object.Map
+	l = []any
+)
+
+// config is cloudcore's file. KubeEdge fills in what it does not say; it writes the file itself unless the numbers
+// that depend on nodeLimit are what it wants them to be (AdjustCloudCoreConfig), which is why they are here.
+func config(s settings.Settings, advertise []string) (string, error) {
+	text, err := json.MarshalIndent(m{
+		"apiVersion": "cloudcore.config.kubeedge.io/v1alpha2", "kind": "CloudCore",
+		"commonConfig":  m{"monitorServer": m{"bindAddress": "127.0.0.1:9091"}},
+		"kubeAPIConfig": m{"kubeConfig": "", "master": "", "qps": 5 * s.NodeLimit, "burst": 10 * s.NodeLimit},
+		"modules": m{
+			"cloudHub": m{
+				"advertiseAddress": advertise, "dnsNames": l{""}, "nodeLimit": s.NodeLimit,
+				"websocket":  m{"enable": s.Websocket, "address": "0.0.0.0", "port": 10000},
+				"quic":       m{"enable": s.Quic, "address": "0.0.0.0", "port": 10001, "maxIncomingStreams": 10000},
+				"https":      m{"enable": s.HTTPS, "address": "0.0.0.0", "port": 10002},
+				"unixsocket": m{"enable": false, "address": "unix://" + stateDir + "/kubeedge.sock"},
+				"authorization": m{
+					"enable": true, "debug": false, "modes": l{m{"node": m{"enable": true}}},
+				},
+			},
+			"cloudStream": m{
+				"enable": s.CloudStream, "streamPort": 10003, "tunnelPort": 10004,
+				"tlsStreamCAFile": streamDir + "/streamCA.crt", "tlsStreamCertFile": streamDir + "/stream.crt", "tlsStreamPrivateKeyFile": streamDir + "/stream.key",
+			},
+			"dynamicController": m{"enable": false}, "router": m{"enable": false}, "taskManager": m{"enable": false},
+			"iptablesManager": m{"enable": false, "mode": "internal"},
+		},
+	}, "", "  ")
+	return string(text) + "\n", err
+}
+
+// deployment is cloudcore's. certificate is that of the stream, replaced what has to be new in its pods.
+func deployment(s settings.Settings, replicas int, config, certificate, replaced string) object.Object {
+	sum := sha256.Sum256([]byte(config + "\x00" + certificate))
+	strategy := m{"type": "Recreate"}
+	if replicas > 1 {
+		strategy = m{"type": "RollingUpdate", "rollingUpdate": m{"maxUnavailable": 1, "maxSurge": 0}}
+	}
+	annotations := m{checksumAnnotation: hex.EncodeToString(sum[:16])}
+	if replaced != "" {
+		annotations[replacedAnnotation] = replaced
+	}
+	return labelled(refDeployment).With(m{"spec": m{
+		"replicas": replicas, "strategy": strategy, "revisionHistoryLimit": 2,
+		"selector": m{"matchLabels": podLabels()},
+		"template": m{
+			"metadata": m{"labels": podLabels(), "annotations": annotations},
+			"spec": m{
+				"serviceAccountName": Name, "enableServiceLinks": false, "terminationGracePeriodSeconds": 10,
+				"affinity": m{
+					"nodeAffinity": m{"requiredDuringSchedulingIgnoredDuringExecution": m{"nodeSelectorTerms": l{m{"matchExpressions": l{
+						m{"key": edgeRole, "operator": "DoesNotExist"}, m{"key": serverRole, "operator": "Exists"},
+					}}}}},
+					"podAntiAffinity": m{"requiredDuringSchedulingIgnoredDuringExecution": l{
+						m{"topologyKey": "kubernetes.io/hostname", "labelSelector": m{"matchLabels": podLabels()}},
+					}},
+				},
+				"tolerations": l{lost("node.kubernetes.io/not-ready"), lost("node.kubernetes.io/unreachable")},
+				"containers": l{m{
+					"name": Name, "image": s.Image, "imagePullPolicy": "IfNotPresent",
+					"args":         l{"--config", configDir + "/cloudcore.yaml"},
+					"ports":        containerPorts(s),
+					"resources":    m{"requests": m{"cpu": "100m", "memory": "128Mi"}, "limits": m{"memory": "1Gi"}},
+					"volumeMounts": l{m{"name": "config", "mountPath": configDir}, m{"name": "stream", "mountPath": streamDir, "readOnly": true}, m{"name": "state", "mountPath": stateDir}},
+				}},
+				"volumes": l{
+					m{"name": "config", "configMap": m{"name": Name}},
+					m{"name": "stream", "secret": m{"secretName": Name, "optional": !s.CloudStream}},
+					m{"name": "state", "emptyDir": m{}},
+				},
+			},
+		},
+	}})
+}
+
+// lost has a pod go from a node that is lost after 20 s, not Kubernetes' five minutes: another one serves the edge
+// nodes within 30 s after the node is NotReady.
+func lost(taint string) m {
+	return m{"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}
+}
+
+func containerPorts(s settings.Settings) (list l) {
+	for _, p := range s.All() {
+		list = append(list, m{"name": p.Name, "containerPort": p.Inside, "protocol": p.Protocol})
+	}
+	return list
+}
+
+// service is how edge nodes reach cloudcore. A port that is not open is not in it: cloudcore itself listens on some
+// of them even so.
+func service(s settings.Settings) object.Object {
+	var ports l
+	for _, p := range s.Open() {
+		port := m{"name": p.Name, "protocol": p.Protocol, "port": p.Inside, "targetPort": p.Inside}
+		if s.ServiceType == settings.NodePort {
+			port["nodePort"] = p.Port
+		} else {
+			port["port"] = p.Port
+		}
+		ports = append(ports, port)
+	}
+	return labelled(refService).With(m{"spec": m{
+		"type": s.ServiceType, "selector": podLabels(), "sessionAffinity": "ClientIP", "ports": ports,
+	}})
+}
+
+// streamService is how servers reach the stream; nobody outside of the cluster does.
+func streamService() object.Object {
+	return labelled(refStream).With(m{"spec": m{
+		"type": "ClusterIP", "selector": podLabels(),
+		"ports": l{m{"name": "cloudstream", "protocol": "TCP", "port": 10003, "targetPort": 10003}},
+	}})
+}
+
+func budget() object.Object {
+	return labelled(refBudget).With(m{"spec": m{"maxUnavailable": 1, "selector": m{"matchLabels": podLabels()}}})
+}
+
+func rule(group string, resources, verbs []string) m {
+	return m{"apiGroups": []string{group}, "resources": resources, "verbs": verbs}
+}
+
+func words(w ...string) []string { return w }
+
+// cloudcoreRules are what cloudcore needs: those of KubeEdge's chart, with which it was seen to work, and the two that
+// node authorization takes.
+func cloudcoreRules() l {
+	whole := words("get", "list", "watch", "create", "update", "patch", "delete")
+	return l{
+		rule("", words("nodes", "nodes/status", "serviceaccounts/token", "configmaps", "pods", "pods/status", "secrets", "endpoints", "services", "persistentvolumes", "persistentvolumeclaims"),
+			words("get", "list", "watch", "create", "update")),
+		rule("", words("namespaces"), words("get", "create", "list", "watch")),
+		rule("", words("events"), words("create", "update", "patch")),
+		rule("", words("nodes", "nodes/status", "pods/status"), words("patch")),
+		rule("", words("pods", "configmaps"), words("delete")),
+		rule("coordination.k8s.io", words("leases"), words("get", "list", "watch", "create", "update")),
+		rule("devices.kubeedge.io", words("devices", "devicemodels", "devices/status", "devicemodels/status"), whole),
+		rule("reliablesyncs.kubeedge.io", words("objectsyncs", "clusterobjectsyncs", "objectsyncs/status", "clusterobjectsyncs/status"), whole),
+		rule("rules.kubeedge.io", words("rules", "ruleendpoints", "rules/status", "ruleendpoints/status"), whole),
+		rule("apiextensions.k8s.io", words("customresourcedefinitions"), whole),
+		rule("networking.istio.io", words("*"), words("get", "list", "watch")),
+		rule("operations.kubeedge.io", words("nodeupgradejobs", "nodeupgradejobs/status", "imageprepulljobs", "imageprepulljobs/status"), words("get", "list", "watch", "update", "patch")),
+		rule("", words("users", "groups"), words("impersonate")),
+		rule("storage.k8s.io", words("volumeattachments"), words("get", "list", "watch")),
+	}
+}

@@ -1,0 +1,239 @@
+package cloud
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/pkg/edge/settings"
+)
+
+const (
+	maxCloudcores = 3
+	// youngFor is how long after the creation of a pod its record in tunnelport may be without its address.
+	youngFor = time.Minute
+	// requestAgain is when a request that was refused is made again.
+	requestAgain = time.Minute
+)
+
+// facts is everything a decision rests on.
+type facts struct {
+	now     time.Time
+	seen    map[object.Ref]object.Object
+	applied map[object.Ref]mark // by this process
+	key     []byte              // of the request for a certificate that this process has made; nil for none
+	crds    []object.Object
+}
+
+// mark is what was applied last, and what became of it.
+type mark struct {
+	wish    object.Object
+	version string
+}
+
+// action is what to do about the facts, in this order.
+type action struct {
+	remove  []object.Object // each as it was seen
+	kinds   []object.Kind   // of those
+	request bool            // make a key, and ask for a certificate for block
+	block   string
+	approve bool
+	stream  object.Object // the Secret with what was issued; nil to leave it
+	update  object.Object // tunnelport without what is gone; nil to leave it
+	apply   []wish
+	again   time.Duration
+	why     error // why something of it is not done
+}
+
+func (a *action) removes(r object.Ref, o object.Object) {
+	if o != nil {
+		a.remove, a.kinds = append(a.remove, o), append(a.kinds, r.Kind)
+	}
+}
+
+// decide says what is missing or otherwise than it shall be. Without settings, or where they are off, it leaves
+// everything as it is: to remove it is the command's.
+func decide(f facts) (a action) {
+	s, on, err := read(f.seen)
+	if err != nil || !on {
+		a.why = err
+		return a
+	}
+	advertise, why := advertised(s, f.seen)
+	replicas := cloudcores(s, f.seen)
+	text, err := config(s, advertise)
+	if err != nil {
+		a.why = err
+		return a
+	}
+	list := wishes(s, replicas, text, f.crds)
+	if why != "" {
+		// Without an address neither the file nor the certificate of cloudcore can be right.
+		list = slices.DeleteFunc(list, func(w wish) bool { return w.ref == refConfig })
+	}
+	certificate := f.decideStream(s, &a)
+	if ca := f.seen[refCA]; ca != nil && f.seen[RefSettings].Annotation(caAnnotation) == "" {
+		list = append(list, wish{RefSettings, recorded(ca)})
+	}
+	if why == "" && (certificate != "" || !s.CloudStream) {
+		replaced := f.seen[refDeployment].Text("spec", "template", "metadata", "annotations", replacedAnnotation)
+		if serving := f.seen[refServing]; serving != nil && !serves(serving, advertise) {
+			a.removes(refServing, serving)
+			replaced = serving.UID()
+		}
+		list = append(list, wish{refDeployment, deployment(s, replicas, text, certificate, replaced)})
+	}
+	if !s.CloudStream {
+		a.removes(refStream, f.seen[refStream])
+	}
+	if replicas < 2 {
+		a.removes(refBudget, f.seen[refBudget])
+	}
+	a.update = tunnels(f.seen, f.now)
+	for _, w := range list {
+		if f.differs(w) {
+			a.apply = append(a.apply, w)
+		}
+	}
+	return a
+}
+
+// read returns the settings, and whether KubeEdge is on.
+func read(seen map[object.Ref]object.Object) (s settings.Settings, on bool, err error) {
+	at := seen[RefSettings]
+	if at == nil {
+		return settings.Default(), false, nil
+	}
+	s, err = settings.Parse([]byte(at.Text("data", SettingsAt)))
+	if err != nil {
+		return s, false, fmt.Errorf("%s is left as it is: %w", RefSettings, err)
+	}
+	return s, s.Enabled, nil
+}
+
+// cloudcores is how many shall run.
+func cloudcores(s settings.Settings, seen map[object.Ref]object.Object) int {
+	if !s.HA {
+		return 1
+	}
+	return max(1, min(maxCloudcores, len(servers(seen))))
+}
+
+// recorded notes which casecret edge nodes trust.
+func recorded(ca object.Object) object.Object {
+	o := object.New(RefSettings)
+	o["metadata"].(m)["annotations"] = m{caAnnotation: ca.UID()}
+	return o
+}
+
+// differs reports that the object is missing, has changed since this process applied it, or that something else
+// was applied. That a change is no change is up to the API server: it applies nothing then.
+func (f facts) differs(w wish) bool {
+	now, done := f.seen[w.ref], f.applied[w.ref]
+	return now == nil || done.version != now.Version() || !object.Same(done.wish, w.is)
+}
+
+// decideStream leads to a certificate of the stream and returns the present one, "" for none.
+func (f facts) decideStream(s settings.Settings, a *action) string {
+	secret, csr := f.seen[refStreamKey], f.seen[refRequest]
+	_, why := stream(secret, s.EdgeBlock, f.now)
+	certificate := ""
+	if secret != nil {
+		certificate = secret.Text("data", "stream.crt")
+	}
+	issued := csr.Text("status", "certificate")
+	switch {
+	case !s.CloudStream || why == "":
+		a.removes(refRequest, csr)
+	case csr == nil:
+		a.request, a.block = true, s.EdgeBlock
+	case refusedRequest(csr):
+		a.why = fmt.Errorf("the request for the stream's certificate (%s) was refused", why)
+		if a.again = requestAgain; f.now.Sub(created(csr)) > requestAgain {
+			a.removes(refRequest, csr)
+		}
+	case !asksFor(csr, f.key): // of a controller before this one, whose key is gone
+		a.removes(refRequest, csr)
+	case issued != "":
+		ca := f.seen[refRootCA].Text("data", "ca.crt")
+		a.stream = streamSecret(issued, f.key, ca)
+		a.removes(refRequest, csr)
+		if _, still := stream(a.stream, s.EdgeBlock, f.now); still != "" {
+			a.stream, a.why = nil, fmt.Errorf("the certificate that was issued for the stream does not serve: %s", still)
+		}
+	case csr.Condition("Approved") == "":
+		a.approve = true
+	}
+	return certificate
+}
+
+func refusedRequest(csr object.Object) bool {
+	return csr.Condition("Denied") != "" || csr.Condition("Failed") != ""
+}
+
+func created(o object.Object) time.Time {
+	at, _ := time.Parse(time.RFC3339, o.Text("metadata", "creationTimestamp")) // zero is long ago
+	return at
+}
+
+// tunnels is KubeEdge's record of tunnels without the cloudcores that are gone, which KubeEdge leaves there for
+// good; nil to leave it.
+func tunnels(seen map[object.Ref]object.Object, now time.Time) object.Object {
+	var record struct {
+		Ports map[string]int  `json:"ipTunnelPort"`
+		Used  map[string]bool `json:"port"`
+	}
+	at := seen[refTunnels]
+	if json.Unmarshal([]byte(at.Annotation(tunnelRecord)), &record) != nil || len(record.Ports) == 0 {
+		return nil
+	}
+	live := map[string]bool{}
+	for _, pod := range pods(seen) {
+		ip := pod.Text("status", "podIP")
+		if ip == "" || now.Sub(created(pod)) < youngFor {
+			return nil
+		}
+		live[ip] = true
+	}
+	if len(live) == 0 {
+		return nil
+	}
+	used, before := map[string]bool{}, len(record.Ports)
+	for ip, port := range record.Ports {
+		if !live[ip] {
+			delete(record.Ports, ip)
+			continue
+		}
+		used[fmt.Sprint(port)] = true
+	}
+	if len(record.Ports) == before && maps.Equal(used, record.Used) {
+		return nil
+	}
+	record.Used = used
+	text, err := json.Marshal(record)
+	if err != nil {
+		return nil
+	}
+	changed, err := object.Plain(at)
+	next, is := changed.(m)
+	if err != nil || !is {
+		return nil
+	}
+	next["metadata"].(m)["annotations"].(m)[tunnelRecord] = string(text)
+	return next
+}
+
+// pods are those of cloudcore.
+func pods(seen map[object.Ref]object.Object) (list []object.Object) {
+	for r, o := range seen {
+		if r.Kind == object.Pod && o.Text("metadata", "labels", "kubeedge") == Name && o.Text("metadata", "deletionTimestamp") == "" {
+			list = append(list, o)
+		}
+	}
+	slices.SortFunc(list, func(a, b object.Object) int { return strings.Compare(a.Name(), b.Name()) })
+	return list
+}

@@ -1,0 +1,127 @@
+package cloud
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/pkg/edge/settings"
+)
+
+// soon is how long before its end a certificate that was not renewed is a problem: it is due months before.
+const soon = 30 * 24 * time.Hour
+
+// Report is how KubeEdge's cloud side is.
+type Report struct {
+	Enabled   bool
+	Settings  settings.Settings
+	Wanted    int        // cloudcores
+	Available int        // of them
+	Addresses []string   // that edge nodes dial
+	Stream    *time.Time // when the certificate of the stream ends; nil for none
+	Nodes     []string   // of edge nodes, sorted
+	Ready     []string   // of those
+	Problems  []string   // in sentences, what cannot be undone first
+}
+
+// Judge says how KubeEdge's cloud side is, by what is seen of Views.
+func Judge(seen map[object.Ref]object.Object, now time.Time) (r Report) {
+	s, on, err := read(seen)
+	r.Enabled, r.Settings = on, s
+	r.Nodes, r.Ready = edgeNodes(seen)
+	if err != nil {
+		r.Problems = append(r.Problems, err.Error())
+	}
+	if !on {
+		return r
+	}
+	if text := lostCA(seen); text != "" {
+		r.Problems = append(r.Problems, text)
+	}
+	addresses, why := advertised(s, seen)
+	if r.Addresses = addresses; why != "" {
+		r.Problems = append(r.Problems, why)
+	}
+	r.Wanted, r.Available = cloudcores(s, seen), seen[refDeployment].Number("status", "availableReplicas")
+	if r.Available < r.Wanted {
+		r.Problems = append(r.Problems, fmt.Sprintf("%d of %d cloudcores are available", r.Available, r.Wanted))
+	}
+	if s.HA && r.Wanted < 2 {
+		r.Problems = append(r.Problems, "ha has no effect: there is one server only")
+	}
+	for _, pod := range pods(seen) {
+		if text := hinders(pod); text != "" {
+			r.Problems = append(r.Problems, text)
+		}
+	}
+	if s.CloudStream {
+		until, why := stream(seen[refStreamKey], s.EdgeBlock, now)
+		if !until.IsZero() {
+			r.Stream = &until
+		}
+		if until.IsZero() || now.After(until.Add(-soon)) {
+			r.Problems = append(r.Problems, "the stream has no certificate that serves, so that there are no logs and metrics of edge nodes: "+why)
+		}
+	}
+	if serving := seen[refServing]; serving != nil && !serves(serving, addresses) {
+		r.Problems = append(r.Problems, "the certificate of cloudcore does not name all addresses that edge nodes dial yet")
+	}
+	return r
+}
+
+// lostCA says that the authority is another one than edge nodes trust.
+func lostCA(seen map[object.Ref]object.Object) string {
+	was := seen[RefSettings].Annotation(caAnnotation)
+	if was == "" {
+		return ""
+	}
+	text := ""
+	switch now := seen[refCA]; {
+	case now == nil:
+		text = "Secret kubeedge/casecret is gone"
+	case now.UID() != was:
+		text = "Secret kubeedge/casecret is another one than before"
+	default:
+		return ""
+	}
+	return text + ": no edge node trusts cloudcore any more once it restarts, and each has to join again. To go on with the new one: " +
+		"kubectl -n kubeedge annotate configmap zedkube-edge " + caAnnotation + "-"
+}
+
+// hinders says why a pod of cloudcore does not run.
+func hinders(pod object.Object) string {
+	node := pod.Text("spec", "nodeName")
+	for _, c := range pod.List("status", "containerStatuses") {
+		reason := c.Text("state", "waiting", "reason")
+		switch {
+		case reason == "":
+		case strings.Contains(reason, "Image"):
+			return fmt.Sprintf("image %s is missing on node %s", c.Text("image"), node)
+		default:
+			return fmt.Sprintf("cloudcore does not run on node %s: %s", node, reason)
+		}
+	}
+	for _, c := range pod.List("status", "conditions") {
+		if c.Text("type") == "PodScheduled" && c.Text("status") == "False" {
+			return "no node takes cloudcore: " + c.Text("message")
+		}
+	}
+	return ""
+}
+
+// edgeNodes are the names of the edge nodes, and of those that are Ready.
+func edgeNodes(seen map[object.Ref]object.Object) (all, ready []string) {
+	for r, o := range seen {
+		if r.Kind != object.Node || !isEdge(o) {
+			continue
+		}
+		if all = append(all, r.Name); o.Condition("Ready") == "True" {
+			ready = append(ready, r.Name)
+		}
+	}
+	slices.Sort(all)
+	slices.Sort(ready)
+	return all, ready
+}

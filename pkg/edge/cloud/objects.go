@@ -1,0 +1,124 @@
+package cloud
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/pkg/edge/settings"
+)
+
+// KubeEdge's own files, unchanged; crds/README.md says where they are from.
+//
+//go:embed crds/*.yaml
+var crdFiles embed.FS
+
+// Definitions are KubeEdge's CustomResourceDefinitions.
+func Definitions() ([]object.Object, error) {
+	names, err := fs.Glob(crdFiles, "crds/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("read CRDs: %w", err)
+	}
+	var list []object.Object
+	for _, name := range names {
+		text, err := fs.ReadFile(crdFiles, name)
+		if err != nil {
+			return nil, fmt.Errorf("read CRD: %w", err)
+		}
+		var o object.Object
+		if err := yaml.Unmarshal(text, &o); err != nil {
+			return nil, fmt.Errorf("read CRD %s: %w", name, err)
+		}
+		meta, is := o["metadata"].(m)
+		if !is || o["kind"] != object.CRD.Name {
+			return nil, fmt.Errorf("read CRD %s: %w", name, errors.New("it is none"))
+		}
+		delete(o, "status")
+		delete(meta, "creationTimestamp")
+		meta["labels"] = m{managedLabel: Controller}
+		list = append(list, o)
+	}
+	return list, nil
+}
+
+// wish is an object that shall be, as it shall be.
+type wish struct {
+	ref object.Ref
+	is  object.Object
+}
+
+// wishes are all objects but the stream's Secret and the Deployment, in the order in which they are made.
+func wishes(s settings.Settings, replicas int, config string, crds []object.Object) []wish {
+	list := []wish{{refNamespace, labelled(refNamespace)}}
+	for _, o := range crds {
+		list = append(list, wish{o.Ref(object.CRD), o})
+	}
+	subject := m{"kind": "ServiceAccount", "name": Name, "namespace": Where}
+	list = append(list,
+		wish{refAccount, labelled(refAccount)},
+		wish{refRole, labelled(refRole).With(m{"rules": cloudcoreRules()})},
+		wish{refBinding, labelled(refBinding).With(m{"roleRef": roleRef(object.ClusterRole, Name), "subjects": l{subject}})},
+		wish{refConfig, labelled(refConfig).With(m{"data": m{"cloudcore.yaml": config}})},
+		wish{refService, service(s)},
+	)
+	if s.CloudStream {
+		list = append(list, wish{refStream, streamService()})
+	}
+	if replicas > 1 {
+		list = append(list, wish{refBudget, budget()})
+	}
+	return list
+}
+
+func roleRef(k object.Kind, name string) m {
+	return m{"apiGroup": k.Group, "kind": k.Name, "name": name}
+}
+
+// Servers are the cluster addresses of the servers, sorted, by the name of their Nodes.
+func servers(seen map[object.Ref]object.Object) (addresses []string) {
+	for r, o := range seen {
+		if r.Kind != object.Node || isEdge(o) || !o.HasLabel(serverRole) {
+			continue
+		}
+		for _, a := range o.List("status", "addresses") {
+			if a.Text("type") == "InternalIP" {
+				addresses = append(addresses, a.Text("address"))
+				break
+			}
+		}
+	}
+	slices.Sort(addresses)
+	return addresses
+}
+
+// isEdge tells a Node of KubeEdge from a member (docs/decisions/0030-edge-nodes-are-no-members.md).
+func isEdge(node object.Object) bool {
+	return node.HasLabel(edgeRole) && !node.HasLabel(serverRole) && !node.HasLabel("node-uuid")
+}
+
+// advertised are the addresses that edge nodes dial, and why there are none.
+func advertised(s settings.Settings, seen map[object.Ref]object.Object) (addresses []string, why string) {
+	switch {
+	case len(s.AdvertiseAddress) > 0:
+		return s.AdvertiseAddress, ""
+	case s.ServiceType == settings.LoadBalancer:
+		for _, i := range seen[refService].List("status", "loadBalancer", "ingress") {
+			if ip := i.Text("ip"); ip != "" {
+				addresses = append(addresses, ip)
+			}
+		}
+		if len(addresses) == 0 {
+			return nil, "Service kubeedge/cloudcore waits for an address of a load balancer"
+		}
+		return addresses, ""
+	}
+	if addresses = servers(seen); len(addresses) == 0 {
+		return nil, "no server has a cluster address"
+	}
+	return addresses, ""
+}

@@ -1,0 +1,269 @@
+package edgecmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/edge/cloud"
+	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/pkg/edge/settings"
+)
+
+func keysText() string {
+	var b strings.Builder
+	for _, k := range settings.Keys() {
+		restarts := ""
+		if k.Restarts != "" {
+			restarts = " (restarts " + k.Restarts + ")"
+		}
+		fmt.Fprintf(&b, "  %s: %s%s\n", k.Name, k.Means, restarts)
+	}
+	return b.String()
+}
+
+func (c *commands) enable() *cobra.Command {
+	var a acting
+	var ha bool
+	cmd := &cobra.Command{
+		Use:   "enable [--ha] [--yes | --dry-run] [KEY=VALUE]...",
+		Short: "Switch KubeEdge on in the cluster, for edge nodes to join",
+		Long: "Switch KubeEdge on in the cluster, for edge nodes to join: its settings, and the controller that makes and keeps all else.\n" +
+			"A plan is shown first. The settings, of which each has a default:\n\n" + keysText(),
+		Example: "  zedkube-edge enable --dry-run\n  zedkube-edge enable --yes nodeLimit=20 serviceType=LoadBalancer",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.on(cmd)
+			if ha {
+				args = append(args, "ha=true")
+			}
+			return c.change(cmd.Context(), &a, args, true)
+		},
+	}
+	cmd.Flags().BoolVar(&ha, "ha", false, "the same as ha=true")
+	a.flags(cmd)
+	return cmd
+}
+
+func (c *commands) set() *cobra.Command {
+	var a acting
+	cmd := &cobra.Command{
+		Use:     "set [--yes | --dry-run] KEY=VALUE...",
+		Short:   "Change settings of KubeEdge",
+		Long:    "Change settings of KubeEdge. A plan is shown first: what changes, and what is restarted for it. The settings:\n\n" + keysText(),
+		Example: "  zedkube-edge set nodeLimit=200\n  zedkube-edge set --yes advertiseAddress=192.0.2.10,192.0.2.11",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.on(cmd)
+			if len(args) == 0 {
+				return errors.New("name what to set, as KEY=VALUE: zedkube-edge set --help")
+			}
+			return c.change(cmd.Context(), &a, args, false)
+		},
+	}
+	a.flags(cmd)
+	return cmd
+}
+
+// change sets what args say, and switches KubeEdge on where enable is true.
+func (c *commands) change(ctx context.Context, a *acting, args []string, enable bool) error {
+	kube, err := c.dial()
+	if err != nil {
+		return err
+	}
+	was, at, err := current(ctx, kube)
+	if err != nil && at == nil {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("the present settings cannot be used, see kubectl -n %s edit configmap %s: %w", cloud.Where, cloud.Controller, err)
+	}
+	s := was
+	for _, arg := range args {
+		name, value, found := strings.Cut(arg, "=")
+		if !found {
+			return fmt.Errorf("%q is not KEY=VALUE", terminal.Clean(arg))
+		}
+		if s, err = s.Set(name, value); err != nil {
+			return err
+		}
+	}
+	s.Enabled = was.Enabled || enable
+	if err := s.Validate(); err != nil {
+		return refused(err)
+	}
+	if err := free(ctx, kube, s); err != nil {
+		return refused(err)
+	}
+	plan(a, was, s)
+	if on, err := a.confirm(ctx); err != nil || !on {
+		return err
+	}
+	return c.carryOut(ctx, kube, a, at, was, s)
+}
+
+// free asks the API server whether it would take the Service, where the namespace exists already: a port may be
+// another Service's.
+func free(ctx context.Context, kube Cluster, s settings.Settings) error {
+	there, err := kube.Get(ctx, object.Ref{Kind: object.Namespace, Name: cloud.Where})
+	if err != nil || there == nil {
+		return err
+	}
+	r, o := cloud.Probe(s)
+	_, err = kube.Apply(ctx, r, o, true)
+	return err
+}
+
+// plan says what will be.
+func plan(a *acting, was, s settings.Settings) {
+	changed := settings.Changed(was, s)
+	switch {
+	case s.Enabled && !was.Enabled:
+		a.say("KubeEdge is to be switched on. These are made in namespace %s, and the controller makes the rest:", cloud.Where)
+		a.say("  ServiceAccount, roles and Deployment %s; ConfigMap %s with the settings", cloud.Controller, cloud.Controller)
+	case len(changed) == 0:
+		a.say("Nothing is to be changed.")
+	case !s.Enabled:
+		a.say("KubeEdge is off: the settings are for when it is switched on.")
+	}
+	restarts := map[string]string{}
+	for _, k := range settings.Keys() {
+		restarts[k.Name] = k.Restarts
+	}
+	for _, name := range changed {
+		line := fmt.Sprintf("  %s: %s -> %s", name, cmp.Or(was.Value(name), "none"), cmp.Or(s.Value(name), "none"))
+		if was.Enabled && restarts[name] != "" {
+			line += ", restarts " + restarts[name]
+		}
+		a.say("%s", line)
+	}
+	sayPorts(a, s)
+	for _, text := range s.Warnings() {
+		a.say("Warning: %s.", text)
+	}
+}
+
+func sayPorts(a *acting, s settings.Settings) {
+	a.say("A firewall between edge nodes and servers has to let through:")
+	for _, p := range s.Open() {
+		a.say("  %d/%s  %s", p.Port, strings.ToLower(p.Protocol), p.Name)
+	}
+}
+
+// carryOut makes what the controller needs, and writes the settings last: from then on it acts by them.
+func (c *commands) carryOut(ctx context.Context, kube Cluster, a *acting, at object.Object, was, s settings.Settings) error {
+	if s.Enabled {
+		crds, err := cloud.Definitions()
+		if err != nil {
+			return err
+		}
+		refs, objects := cloud.Made(s, crds)
+		for i, r := range refs {
+			if _, err := kube.Apply(ctx, r, objects[i], false); err != nil {
+				return err
+			}
+		}
+		if err := free(ctx, kube, s); err != nil {
+			return refused(err)
+		}
+	}
+	if err := write(ctx, kube, at, s); err != nil {
+		return fmt.Errorf("%w; if somebody else has just changed the settings, try again", err)
+	}
+	if s.Enabled && !was.Enabled {
+		a.say("KubeEdge is on. It is ready in about a minute: zedkube-edge status")
+	} else {
+		a.say("The settings are written.")
+	}
+	return nil
+}
+
+func (c *commands) disable() *cobra.Command {
+	var a acting
+	var purge, force bool
+	cmd := &cobra.Command{
+		Use:   "disable [--purge] [--force] [--yes | --dry-run]",
+		Short: "Switch KubeEdge off and remove what it has in the cluster",
+		Long: "Switch KubeEdge off and remove what it has in the cluster. A plan is shown first. Pods on edge nodes go on. What lets edge\n" +
+			"nodes connect again once it is switched on stays: the definitions, the Nodes, the settings, and KubeEdge's own secrets;\n" +
+			"--purge removes these as well, and then every edge node has to join again. Refused while edge nodes are Ready, without --force.",
+		Example: "  zedkube-edge disable --dry-run\n  zedkube-edge disable --purge --yes", Args: terminal.Words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.on(cmd)
+			return c.remove(cmd.Context(), &a, purge, force)
+		},
+	}
+	cmd.Flags().BoolVar(&purge, "purge", false, "remove also the definitions, the Nodes of edge nodes and the namespace")
+	cmd.Flags().BoolVar(&force, "force", false, "also while edge nodes are Ready")
+	a.flags(cmd)
+	return cmd
+}
+
+func (c *commands) remove(ctx context.Context, a *acting, purge, force bool) error {
+	kube, err := c.dial()
+	if err != nil {
+		return err
+	}
+	seen, err := look(ctx, kube)
+	if err != nil {
+		return err
+	}
+	r := cloud.Judge(seen, time.Now())
+	if len(r.Ready) > 0 && !force {
+		return refused(fmt.Errorf("edge nodes are Ready: %s. With --force they lose their connection", strings.Join(r.Ready, ", ")))
+	}
+	crds, err := cloud.Definitions()
+	if err != nil {
+		return err
+	}
+	refs := cloud.Dropped(purge, crds)
+	if purge {
+		for _, name := range r.Nodes {
+			refs = append(refs, object.Ref{Kind: object.Node, Name: name})
+		}
+	}
+	a.say("KubeEdge is to be switched off. These are removed:")
+	for _, ref := range refs {
+		a.say("  %s", ref)
+	}
+	if !purge {
+		a.say("These stay: the definitions of KubeEdge, %d edge nodes, the settings, and KubeEdge's own secrets and record in namespace %s.", len(r.Nodes), cloud.Where)
+	}
+	if on, err := a.confirm(ctx); err != nil || !on {
+		return err
+	}
+	// First, so that a controller that still runs makes nothing again.
+	if at := seen[cloud.RefSettings]; at != nil {
+		s := r.Settings
+		s.Enabled = false
+		if err := write(ctx, kube, at, s); err != nil {
+			return err
+		}
+	}
+	for _, ref := range refs {
+		if err := kube.Delete(ctx, ref, ""); err != nil {
+			return err
+		}
+	}
+	a.say("KubeEdge is off.")
+	return nil
+}
+
+// look reads once what the controller keeps in sight.
+func look(ctx context.Context, kube Cluster) (map[object.Ref]object.Object, error) {
+	seen := map[object.Ref]object.Object{}
+	for _, v := range cloud.Views() {
+		list, err := kube.List(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range list {
+			seen[o.Ref(v.Ref.Kind)] = o
+		}
+	}
+	return seen, nil
+}

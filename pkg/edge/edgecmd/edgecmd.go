@@ -1,0 +1,153 @@
+// Package edgecmd has the commands of zedkube-edge (docs/edge.md, "Commands").
+package edgecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/edge/cloud"
+	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/pkg/edge/settings"
+)
+
+// Exit codes beside those of terminal.
+const (
+	exitProblems = 1
+	exitRefused  = 3
+)
+
+// Kubeconfig is where k3s has that of an administrator, on a device.
+const Kubeconfig = "/run/.kube/k3s/k3s.yaml"
+
+// Cluster is what commands need of the cluster.
+type Cluster interface {
+	Get(ctx context.Context, r object.Ref) (object.Object, error)
+	List(ctx context.Context, v cloud.View) ([]object.Object, error)
+	Apply(ctx context.Context, r object.Ref, o object.Object, dry bool) (object.Object, error)
+	Create(ctx context.Context, r object.Ref, o object.Object) error
+	Update(ctx context.Context, r object.Ref, o object.Object) error
+	Delete(ctx context.Context, r object.Ref, uid string) error
+}
+
+// Program is what the commands are given by main.
+type Program struct {
+	Version string
+	Connect func(kubeconfig string) (Cluster, error)
+	Control func(ctx context.Context, kubeconfig string) error // the controller, until ctx is done
+}
+
+// New is the command line. It is "zedkube edge", too, which runs this program.
+func New(p Program) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "zedkube-edge",
+		Short: "KubeEdge in the cluster: nodes beyond it",
+		Long: "KubeEdge in the cluster: its cloud side for nodes beyond it, which are too small for k3s, behind NAT or away for hours.\n" +
+			"Off until \"zedkube-edge enable\". As \"zedkube edge\" it is the same.",
+		Args: terminal.NoCommand, SilenceUsage: true, SilenceErrors: true, Version: p.Version,
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	terminal.Helpful(root)
+	c := &commands{Program: p}
+	root.PersistentFlags().StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file (default "+Kubeconfig+"; of controller: what its pod is given)")
+	root.AddCommand(c.enable(), c.disable(), c.set(), c.status(), c.controller())
+	return root
+}
+
+type commands struct {
+	Program
+	kubeconfig string
+}
+
+// dial connects as an administrator.
+func (c *commands) dial() (Cluster, error) {
+	path := c.kubeconfig
+	if path == "" {
+		path = Kubeconfig
+	}
+	return c.Connect(path)
+}
+
+func (c *commands) controller() *cobra.Command {
+	return &cobra.Command{
+		Use: "controller", Short: "Keep KubeEdge as the settings say, once elected", Args: terminal.Words(0), Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.Control(cmd.Context(), c.kubeconfig) },
+	}
+}
+
+// acting is a command that shows its plan first.
+type acting struct {
+	yes, dry bool
+	in       io.Reader
+	out      io.Writer
+}
+
+func (a *acting) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.yes, "yes", false, "do not ask for confirmation; what is refused stays refused")
+	cmd.Flags().BoolVar(&a.dry, "dry-run", false, "show the plan, and change nothing")
+}
+
+func (a *acting) on(cmd *cobra.Command) { a.in, a.out = cmd.InOrStdin(), cmd.OutOrStdout() }
+
+func (a *acting) say(format string, v ...any) { fmt.Fprintf(a.out, format+"\n", v...) }
+
+// confirm reports whether to go on.
+func (a *acting) confirm(ctx context.Context) (bool, error) {
+	if a.dry {
+		a.say("Nothing was changed.")
+		return false, nil
+	}
+	if a.yes {
+		return true, nil
+	}
+	if f, is := a.in.(*os.File); is && !isTerminal(f) {
+		return false, errors.New("this is not a terminal, so nobody can confirm: add --yes; nothing was changed")
+	}
+	fmt.Fprint(a.out, "To continue, type yes: ")
+	answer, err := terminal.ReadAnswer(ctx, a.in)
+	if err != nil {
+		return false, err
+	}
+	if answer != "yes" {
+		return false, errors.New("the answer is not yes: nothing was changed")
+	}
+	return true, nil
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// refused is the error for what a rule does not allow.
+func refused(err error) error {
+	return terminal.ExitWith(exitRefused, fmt.Errorf("refused: %w", err))
+}
+
+// current are the settings in the cluster, and their object; nil for none.
+func current(ctx context.Context, kube Cluster) (settings.Settings, object.Object, error) {
+	at, err := kube.Get(ctx, cloud.RefSettings)
+	if err != nil || at == nil {
+		return settings.Default(), nil, err
+	}
+	s, err := settings.Parse([]byte(at.Text("data", cloud.SettingsAt)))
+	return s, at, err
+}
+
+// write writes the settings, if they are still those that were read.
+func write(ctx context.Context, kube Cluster, at object.Object, s settings.Settings) error {
+	text, err := s.Text()
+	if err != nil {
+		return err
+	}
+	content := object.Map{"data": object.Map{cloud.SettingsAt: text}}
+	if at == nil {
+		return kube.Create(ctx, cloud.RefSettings, object.New(cloud.RefSettings).With(content))
+	}
+	return kube.Update(ctx, cloud.RefSettings, at.With(content))
+}
