@@ -48,13 +48,25 @@ AXE      := 4.10.3
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build run recording bin/demo test race lint govulncheck fmt bench soak test-upgrade check image release clean begin compiler vet docs archs sbom repro arm64tests tested axe packed cluster clusters releases coredns bin/tools/goreleaser
+.PHONY: help build edge edge-image run recording bin/demo test race lint govulncheck fmt bench soak test-upgrade check image release clean begin compiler vet docs archs sbom repro arm64tests tested axe packed cluster clusters releases coredns bin/tools/goreleaser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the program, bin/zedkube; GOARCH=arm64 for the other architecture
 	CGO_ENABLED=0 GOOS=linux $(BUILD) $(RELEASE) -o $(OUT) ./cmd/zedkube
+
+edge: ## the program that runs KubeEdge in a cluster, bin/zedkube-edge (docs/edge.md); OUT, GOARCH as with build
+	CGO_ENABLED=0 GOOS=linux $(BUILD) $(RELEASE) -o $(if $(filter bin/zedkube,$(OUT)),bin/zedkube-edge,$(OUT)) ./cmd/zedkube-edge
+
+edge-image: ## its image for both architectures, without network, by buildah or podman; an archive of each in bin/edge
+	@engine=$$(command -v buildah || command -v podman) || { echo 'edge-image: neither buildah nor podman is installed' >&2; exit 1; }; \
+	for arch in amd64 arm64; do \
+		$(MAKE) --no-print-directory edge GOARCH=$$arch OUT=bin/linux-$$arch/zedkube-edge && \
+		"$$engine" build --platform "linux/$$arch" --timestamp "$(EPOCH)" -f cmd/zedkube-edge/Dockerfile -t "docker.io/zedkube/zedkube-edge:latest" \
+			--build-arg VERSION="$(VERSION)" --build-arg REVISION="$(REVISION)" . && \
+		mkdir -p bin/edge && rm -f "bin/edge/zedkube-edge-$$arch.tar" && \
+		"$$engine" push --quiet "docker.io/zedkube/zedkube-edge:latest" "docker-archive:bin/edge/zedkube-edge-$$arch.tar:docker.io/zedkube/zedkube-edge:latest" || exit 1; done
 
 run: ## three nodes on a real control plane, live in this terminal; KEEP=1 leaves them up, STORY=help lists more. A recorded run as long as it builds
 	@$(ALIKE) $(BUILD) -o bin/run ./test/run
@@ -81,7 +93,7 @@ lint: bin/tools/golangci-lint ## golangci-lint and gofumpt by .golangci.yml, the
 	$(ALIKE) go test -vet=off ./test/house
 	$(ALIKE) bin/tools/golangci-lint run ./...
 	cd test/browser && $(ALIKE) ../../bin/tools/golangci-lint run ./...
-	@dead=$$($(ALIKE) bin/tools/deadcode -tags $(TAGS) ./cmd/zedkube) && echo "$$dead" && test -z "$$dead"
+	@dead=$$($(ALIKE) bin/tools/deadcode -tags $(TAGS) ./cmd/zedkube ./cmd/zedkube-edge) && echo "$$dead" && test -z "$$dead"
 
 govulncheck: bin/tools/govulncheck ## known vulnerabilities that the program can reach; asks vuln.go.dev, or the database VULNDB
 	@TAGS=$(TAGS) $(ALIKE) .ci/govulncheck

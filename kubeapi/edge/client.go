@@ -5,7 +5,6 @@ package edge
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -197,13 +197,17 @@ func (c *Client) Update(ctx context.Context, r object.Ref, o object.Object) erro
 // Delete deletes the object, with what it owns; it succeeds where it does not exist. With a UID it deletes only
 // the one that has it.
 func (c *Client) Delete(ctx context.Context, r object.Ref, uid string) error {
-	foreground := metav1.DeletePropagationBackground
-	o := metav1.DeleteOptions{PropagationPolicy: &foreground}
+	background := metav1.DeletePropagationBackground
+	o := metav1.DeleteOptions{PropagationPolicy: &background}
 	if uid != "" {
 		o.Preconditions = access.Exactly(uid).Preconditions
 	}
 	return within(ctx, "delete", r, func(ctx context.Context) error {
-		return access.UnlessGone(c.at(r).Delete(ctx, r.Name, o))
+		err := c.at(r).Delete(ctx, r.Name, o)
+		if uid != "" && apierrors.IsConflict(err) {
+			return nil // what has its name by now is another one
+		}
+		return access.UnlessGone(err)
 	})
 }
 
@@ -269,20 +273,17 @@ func (c *Client) ring() {
 	}
 }
 
-// errUnseen is why nothing is decided yet.
-var errUnseen = errors.New("not all objects have been listed yet")
-
-// Seen is all that is in sight, by reference; an error until all views were listed.
-func (c *Client) Seen() (map[object.Ref]object.Object, error) {
+// Seen is all that is in sight, by reference; false until all views were listed.
+func (c *Client) Seen() (map[object.Ref]object.Object, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.views) == 0 {
-		return nil, errUnseen
+		return nil, false
 	}
 	all := map[object.Ref]object.Object{}
 	for v, informer := range c.views {
 		if !informer.HasSynced() {
-			return nil, errUnseen
+			return nil, false
 		}
 		for _, item := range informer.GetStore().List() {
 			if u, is := item.(*unstructured.Unstructured); is {
@@ -291,7 +292,7 @@ func (c *Client) Seen() (map[object.Ref]object.Object, error) {
 			}
 		}
 	}
-	return all, nil
+	return all, true
 }
 
 // Elect runs for a Lease under the name identity until ctx is done. While it is held, lead runs with a context that

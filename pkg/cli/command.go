@@ -37,7 +37,7 @@ func New(version string, agent func(context.Context, device.Options) error, more
 		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, clustercmd.NewClusterCommand, appscmd.NewWorkloadsCommand, volumescmd.NewVolumesCommand, appscmd.NewLogsCommand,
 		draincmd.NewDrainCommand, draincmd.NewUncordonCommand, membercmd.NewLeaveCommand, kubeconfigcmd.NewKubeconfigCommand,
 		topcmd.NewTopCommand, topicscmd.NewTopicsCommand, auditcmd.NewAuditCommand, eventscmd.NewEventsCommand,
-		joincmd.NewProbeCommand, supportcmd.NewUpdateStatusCommand, supportcmd.NewExportCommand, supportcmd.NewPageCommand, supportcmd.NewExplainCommand,
+		joincmd.NewProbeCommand, supportcmd.NewUpdateStatusCommand, supportcmd.NewExportCommand, supportcmd.NewPageCommand, supportcmd.NewExplainCommand, supportcmd.NewEdgeCommand,
 	)
 	addMerged(root, &o)
 	root.RunE = run

@@ -27,7 +27,8 @@ const (
 // Kube is what the component needs of the cluster.
 type Kube interface {
 	loop.Input
-	Seen() (map[object.Ref]object.Object, error)
+	// Seen is all that is in sight; false until everything was listed.
+	Seen() (map[object.Ref]object.Object, bool)
 	Apply(ctx context.Context, r object.Ref, o object.Object, dry bool) (object.Object, error)
 	Create(ctx context.Context, r object.Ref, o object.Object) error
 	Update(ctx context.Context, r object.Ref, o object.Object) error
@@ -54,8 +55,8 @@ func (c *Component) Run(ctx context.Context) {
 
 // Step looks, decides and acts once.
 func (c *Component) Step(ctx context.Context) error {
-	f, err := c.look()
-	if err != nil {
+	f, whole, err := c.look()
+	if err != nil || !whole {
 		return errors.Join(err, loop.After(time.Second))
 	}
 	c.report(Judge(f.seen, f.now))
@@ -67,15 +68,15 @@ func (c *Component) Step(ctx context.Context) error {
 	return err
 }
 
-func (c *Component) look() (f facts, err error) {
+func (c *Component) look() (f facts, whole bool, err error) {
 	if c.crds == nil {
 		if c.crds, err = Definitions(); err != nil {
-			return f, err
+			return f, false, err
 		}
 		c.applied = map[object.Ref]mark{}
 	}
-	seen, err := c.Kube.Seen()
-	return facts{now: time.Now(), seen: seen, applied: c.applied, key: c.key, crds: c.crds}, err
+	seen, whole := c.Kube.Seen()
+	return facts{now: time.Now(), seen: seen, applied: c.applied, key: c.key, crds: c.crds}, whole, nil
 }
 
 // report logs what people should know, when it changes.

@@ -15,7 +15,7 @@ import (
 const (
 	maxCloudcores = 3
 	// youngFor is how long after the creation of a pod its record in tunnelport may be without its address.
-	youngFor = time.Minute
+	youngFor = 20 * time.Second
 	// requestAgain is when a request that was refused is made again.
 	requestAgain = time.Minute
 )
@@ -80,7 +80,7 @@ func decide(f facts) (a action) {
 		list = append(list, wish{RefSettings, recorded(ca)})
 	}
 	if why == "" && (certificate != "" || !s.CloudStream) {
-		replaced := f.seen[refDeployment].Text("spec", "template", "metadata", "annotations", replacedAnnotation)
+		replaced := f.replaced()
 		if serving := f.seen[refServing]; serving != nil && !serves(serving, advertise) {
 			a.removes(refServing, serving)
 			replaced = serving.UID()
@@ -93,13 +93,26 @@ func decide(f facts) (a action) {
 	if replicas < 2 {
 		a.removes(refBudget, f.seen[refBudget])
 	}
-	a.update = tunnels(f.seen, f.now)
+	var early bool
+	if a.update, early = tunnels(f.seen, f.now); early && a.again == 0 {
+		a.again = youngFor
+	}
 	for _, w := range list {
 		if f.differs(w) {
 			a.apply = append(a.apply, w)
 		}
 	}
 	return a
+}
+
+// replaced is what the Deployment says last was replaced for its pods. What this process applied last is newer than
+// what is in sight.
+func (f facts) replaced() string {
+	last := f.applied[refDeployment].wish
+	if last == nil {
+		last = f.seen[refDeployment]
+	}
+	return last.Text("spec", "template", "metadata", "annotations", replacedAnnotation)
 }
 
 // read returns the settings, and whether KubeEdge is on.
@@ -181,26 +194,26 @@ func created(o object.Object) time.Time {
 }
 
 // tunnels is KubeEdge's record of tunnels without the cloudcores that are gone, which KubeEdge leaves there for
-// good; nil to leave it.
-func tunnels(seen map[object.Ref]object.Object, now time.Time) object.Object {
+// good; nil to leave it. It is too early to say while a pod is young.
+func tunnels(seen map[object.Ref]object.Object, now time.Time) (next object.Object, early bool) {
 	var record struct {
 		Ports map[string]int  `json:"ipTunnelPort"`
 		Used  map[string]bool `json:"port"`
 	}
 	at := seen[refTunnels]
 	if json.Unmarshal([]byte(at.Annotation(tunnelRecord)), &record) != nil || len(record.Ports) == 0 {
-		return nil
+		return nil, false
 	}
 	live := map[string]bool{}
 	for _, pod := range pods(seen) {
 		ip := pod.Text("status", "podIP")
 		if ip == "" || now.Sub(created(pod)) < youngFor {
-			return nil
+			return nil, true
 		}
 		live[ip] = true
 	}
 	if len(live) == 0 {
-		return nil
+		return nil, false
 	}
 	used, before := map[string]bool{}, len(record.Ports)
 	for ip, port := range record.Ports {
@@ -211,20 +224,17 @@ func tunnels(seen map[object.Ref]object.Object, now time.Time) object.Object {
 		used[fmt.Sprint(port)] = true
 	}
 	if len(record.Ports) == before && maps.Equal(used, record.Used) {
-		return nil
+		return nil, false
 	}
 	record.Used = used
 	text, err := json.Marshal(record)
-	if err != nil {
-		return nil
+	changed, errPlain := object.Plain(at)
+	if err != nil || errPlain != nil {
+		return nil, false // a copy of what was read as JSON
 	}
-	changed, err := object.Plain(at)
-	next, is := changed.(m)
-	if err != nil || !is {
-		return nil
-	}
+	next = changed.(m)
 	next["metadata"].(m)["annotations"].(m)[tunnelRecord] = string(text)
-	return next
+	return next, false
 }
 
 // pods are those of cloudcore.

@@ -51,8 +51,15 @@ type View struct {
 func Views() []View {
 	of := func(k object.Kind) View { return View{Ref: object.Ref{Kind: k, Namespace: Where}} }
 	return []View{
-		{Ref: refNamespace}, {Ref: refRole}, {Ref: refBinding}, {Ref: refRequest}, {Ref: refStreamKey}, {Ref: refCA}, {Ref: refServing},
-		{Ref: object.Ref{Kind: object.Node}}, {Ref: object.Ref{Kind: object.CRD}, Label: managedLabel + "=" + Controller},
+		{Ref: refNamespace},
+		{Ref: refRole},
+		{Ref: refBinding},
+		{Ref: refRequest},
+		{Ref: refStreamKey},
+		{Ref: refCA},
+		{Ref: refServing},
+		{Ref: object.Ref{Kind: object.Node}},
+		{Ref: object.Ref{Kind: object.CRD}, Label: managedLabel + "=" + Controller},
 		of(object.ConfigMap), of(object.ServiceAccount), of(object.Service), of(object.Deployment), of(object.Budget), of(object.Pod),
 	}
 }

@@ -2,11 +2,13 @@
 package edgecmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -16,11 +18,8 @@ import (
 	"github.com/zedkube/zedkube/pkg/edge/settings"
 )
 
-// Exit codes beside those of terminal.
-const (
-	exitProblems = 1
-	exitRefused  = 3
-)
+// exitRefused is the exit code of a command that a rule does not allow.
+const exitRefused = 3
 
 // Kubeconfig is where k3s has that of an administrator, on a device.
 const Kubeconfig = "/run/.kube/k3s/k3s.yaml"
@@ -49,28 +48,26 @@ func New(p Program) *cobra.Command {
 		Short: "KubeEdge in the cluster: nodes beyond it",
 		Long: "KubeEdge in the cluster: its cloud side for nodes beyond it, which are too small for k3s, behind NAT or away for hours.\n" +
 			"Off until \"zedkube-edge enable\". As \"zedkube edge\" it is the same.",
-		Args: terminal.NoCommand, SilenceUsage: true, SilenceErrors: true, Version: p.Version,
+		Example: "  zedkube-edge status\n  zedkube-edge enable --dry-run",
+		Args:    terminal.NoCommand, SilenceUsage: true, SilenceErrors: true, Version: p.Version,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	terminal.Helpful(root)
 	c := &commands{Program: p}
-	root.PersistentFlags().StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file (default "+Kubeconfig+"; of controller: what its pod is given)")
+	root.PersistentFlags().StringVar(&c.root, "root", "", "directory that prefixes the default of --kubeconfig")
+	root.PersistentFlags().StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>"+Kubeconfig+"; of controller: what its pod is given)")
 	root.AddCommand(c.enable(), c.disable(), c.set(), c.status(), c.controller())
 	return root
 }
 
 type commands struct {
 	Program
-	kubeconfig string
+	root, kubeconfig string
 }
 
 // dial connects as an administrator.
 func (c *commands) dial() (Cluster, error) {
-	path := c.kubeconfig
-	if path == "" {
-		path = Kubeconfig
-	}
-	return c.Connect(path)
+	return c.Connect(cmp.Or(c.kubeconfig, filepath.Join(c.root, Kubeconfig)))
 }
 
 func (c *commands) controller() *cobra.Command {

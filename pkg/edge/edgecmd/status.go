@@ -1,6 +1,7 @@
 package edgecmd
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,7 +17,7 @@ func (c *commands) status() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Show whether KubeEdge is on, and what is wrong", Args: terminal.Words(0),
 		Long: "Show whether KubeEdge is on, the addresses and ports that edge nodes need, and what is wrong.\n" +
-			"Exit code 0: off, or nothing is wrong. 1: something is, or it cannot be told.",
+			"Exit code 0: off, or nothing is wrong. 1: it cannot be told. 3: something is.",
 		Example: "  zedkube-edge status",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kube, err := c.dial()
@@ -30,7 +31,7 @@ func (c *commands) status() *cobra.Command {
 			r := cloud.Judge(seen, time.Now())
 			show(cmd.OutOrStdout(), r)
 			if len(r.Problems) > 0 {
-				return terminal.ExitWith(exitProblems, nil)
+				return terminal.ExitWith(terminal.ExitFound, errors.New("there are problems"))
 			}
 			return nil
 		},

@@ -1,0 +1,352 @@
+package cloud
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/pkg/edge/settings"
+)
+
+var now = time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+
+// world is what a row of the table is about: a cluster where all is as it shall be.
+type world struct {
+	facts
+	t *testing.T
+}
+
+func (w *world) put(r object.Ref, content m) object.Object {
+	o := object.New(r).With(content)
+	meta := o["metadata"].(m)
+	meta["uid"], meta["resourceVersion"] = "uid of "+r.Name, "1"
+	w.seen[r] = o
+	return o
+}
+
+func (w *world) set(change func(*settings.Settings)) {
+	s := settings.Default()
+	s.Enabled = true
+	change(&s)
+	text, err := s.Text()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	o := w.put(RefSettings, m{"data": m{SettingsAt: text}})
+	o["metadata"].(m)["annotations"] = m{caAnnotation: "uid of casecret"}
+}
+
+func (w *world) server(name, ip string) {
+	o := w.put(object.Ref{Kind: object.Node, Name: name}, m{"status": m{"addresses": l{m{"type": "InternalIP", "address": ip}}}})
+	o["metadata"].(m)["labels"] = m{serverRole: "true"}
+}
+
+// certificate is one of that key, for a time around now.
+func certificate(t *testing.T, key *ecdsa.PrivateKey, addresses []net.IP, from, until time.Time) string {
+	t.Helper()
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: from, NotAfter: until, IPAddresses: addresses}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: certificatePEM, Bytes: der}))
+}
+
+// whole is the world in which nothing is to be done.
+func whole(t *testing.T) *world {
+	t.Helper()
+	w := &world{facts{now: now, seen: map[object.Ref]object.Object{}, applied: map[object.Ref]mark{}}, t}
+	var err error
+	if w.crds, err = Definitions(); err != nil {
+		t.Fatal(err)
+	}
+	if w.key, err = newKey(); err != nil {
+		t.Fatal(err)
+	}
+	w.set(func(*settings.Settings) {})
+	w.server("node-1", "10.0.0.1")
+	w.server("node-2", "10.0.0.2")
+	w.put(refCA, m{})
+	w.put(refRootCA, m{"data": m{"ca.crt": "the authority"}})
+	w.stream(now.Add(-time.Hour), now.Add(365*24*time.Hour))
+	w.serves("10.0.0.1", "10.0.0.2")
+	w.settle()
+	return w
+}
+
+func (w *world) stream(from, until time.Time) {
+	key, err := readKey(w.key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all, err := addressesIn(settings.Block)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	secret := streamSecret(certificate(w.t, key, all, from, until), w.key, "the authority")
+	w.put(refStreamKey, m{"data": secret["data"]})
+}
+
+func (w *world) serves(addresses ...string) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var list []net.IP
+	for _, a := range addresses {
+		list = append(list, net.ParseIP(a))
+	}
+	text, _ := base64.StdEncoding.DecodeString(certificate(w.t, key, list, now, now.Add(time.Hour)))
+	block, _ := pem.Decode(text)
+	w.put(refServing, m{"data": m{"cloudcoredata": base64.StdEncoding.EncodeToString(block.Bytes)}})
+}
+
+// settle applies what is to be applied, as the API server would.
+func (w *world) settle() {
+	for _, wish := range decide(w.facts).apply {
+		if wish.ref == RefSettings {
+			continue
+		}
+		is, err := object.Plain(wish.is)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		o := object.Object(is.(m))
+		o["metadata"].(m)["resourceVersion"], o["metadata"].(m)["uid"] = "1", "uid of "+wish.ref.Name
+		w.seen[wish.ref], w.applied[wish.ref] = o, mark{wish.is, "1"}
+	}
+}
+
+// asked has a request for a certificate, made with a key.
+func (w *world) asked(key []byte, status m) {
+	csr, err := request(key, settings.Block)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.put(refRequest, m{"spec": csr["spec"], "status": status})
+}
+
+// told is an action in words.
+func told(a action) string {
+	var words []string
+	for i, o := range a.remove {
+		words = append(words, "remove "+o.Ref(a.kinds[i]).String())
+	}
+	if a.request {
+		words = append(words, "request")
+	}
+	if a.approve {
+		words = append(words, "approve")
+	}
+	if a.stream != nil {
+		words = append(words, "store")
+	}
+	if a.update != nil {
+		words = append(words, "update "+a.update.Annotation(tunnelRecord))
+	}
+	for _, w := range a.apply {
+		words = append(words, "apply "+w.ref.String())
+	}
+	if a.why != nil {
+		words = append(words, "why: "+a.why.Error())
+	}
+	return strings.Join(words, ", ")
+}
+
+func TestDecide(t *testing.T) {
+	const deployment = "apply Deployment kubeedge/cloudcore"
+	approved := m{"conditions": l{m{"type": "Approved", "status": "True"}}}
+	pod := func(w *world, name, ip string, age time.Duration) {
+		o := w.put(object.Ref{Kind: object.Pod, Namespace: Where, Name: name}, m{"status": m{"podIP": ip}})
+		o["metadata"].(m)["labels"] = podLabels()
+		o["metadata"].(m)["creationTimestamp"] = now.Add(-age).Format(time.RFC3339)
+	}
+	tunnels := func(w *world, record string) {
+		o := w.put(refTunnels, m{})
+		o["metadata"].(m)["annotations"] = m{tunnelRecord: record}
+	}
+	for name, row := range map[string]struct {
+		change func(w *world)
+		want   string
+	}{
+		"nothing where all is as it shall be":   {func(*world) {}, ""},
+		"nothing without settings":              {func(w *world) { delete(w.seen, RefSettings); delete(w.seen, refRole) }, ""},
+		"nothing while it is off":               {func(w *world) { w.set(func(s *settings.Settings) { s.Enabled = false }); delete(w.seen, refRole) }, ""},
+		"nothing by settings that are not read": {func(w *world) { w.put(RefSettings, m{"data": m{SettingsAt: "{"}}); delete(w.seen, refRole) }, "why: ConfigMap kubeedge/zedkube-edge is left as it is: read settings: unexpected EOF"},
+		"what is missing is made":               {func(w *world) { delete(w.seen, refRole) }, "apply ClusterRole cloudcore"},
+		"what has changed is applied": {func(w *world) {
+			w.seen[refConfig]["metadata"].(m)["resourceVersion"] = "2"
+		}, "apply ConfigMap kubeedge/cloudcore"},
+		"the authority is recorded once": {func(w *world) { delete(w.seen[RefSettings]["metadata"].(m), "annotations") }, "apply ConfigMap kubeedge/zedkube-edge"},
+		"a certificate is requested where there is none, and cloudcore waits for it": {func(w *world) {
+			delete(w.seen, refStreamKey)
+			delete(w.seen, refDeployment)
+		}, "request"},
+		"a certificate of which two thirds are over is renewed, and still used": {func(w *world) {
+			w.stream(now.Add(-20*24*time.Hour), now.Add(9*24*time.Hour))
+			w.settle()
+		}, "request"},
+		"a certificate of which less is over is not": {func(w *world) {
+			w.stream(now.Add(-19*24*time.Hour), now.Add(11*24*time.Hour))
+			w.settle()
+		}, ""},
+		"a certificate that is broken is replaced": {func(w *world) { w.seen[refStreamKey]["data"].(m)["stream.key"] = "" }, "request"},
+		"a certificate for another block is replaced, and until then used": {func(w *world) {
+			w.set(func(s *settings.Settings) { s.EdgeBlock = "100.127.253.0/24" })
+		}, "request"},
+		"a request of this controller is approved": {func(w *world) { delete(w.seen, refStreamKey); w.asked(w.key, m{}) }, "approve"},
+		"a request that is approved is waited for": {func(w *world) { delete(w.seen, refStreamKey); w.asked(w.key, approved) }, ""},
+		"a request of another controller is removed": {func(w *world) {
+			delete(w.seen, refStreamKey)
+			other, _ := newKey()
+			w.asked(other, m{})
+		}, "remove CertificateSigningRequest zedkube-cloudstream"},
+		"a request that is no longer needed is removed": {func(w *world) { w.asked(w.key, m{}) }, "remove CertificateSigningRequest zedkube-cloudstream"},
+		"what is issued is stored": {func(w *world) {
+			issued := w.seen[refStreamKey].Text("data", "stream.crt")
+			delete(w.seen, refStreamKey)
+			w.asked(w.key, m{"conditions": approved["conditions"], "certificate": issued})
+		}, "remove CertificateSigningRequest zedkube-cloudstream, store"},
+		"what is issued and does not serve is not": {func(w *world) {
+			delete(w.seen, refStreamKey)
+			w.asked(w.key, m{"conditions": approved["conditions"], "certificate": "eA=="})
+		}, "remove CertificateSigningRequest zedkube-cloudstream, why: the certificate that was issued for the stream does not serve: it cannot be read"},
+		"a request that was refused is made again a minute later": {func(w *world) {
+			delete(w.seen, refStreamKey)
+			w.asked(w.key, m{"conditions": l{m{"type": "Denied", "status": "True"}}})
+		}, "remove CertificateSigningRequest zedkube-cloudstream, why: the request for the stream's certificate (there is none) was refused"},
+		"an address that cloudcore's certificate lacks: it goes, and cloudcore restarts": {func(w *world) { w.serves("10.0.0.1") }, "remove Secret kubeedge/cloudcoresecret, " + deployment},
+		"a Deployment in sight that is older than what was applied restarts nothing": {func(w *world) {
+			w.serves("10.0.0.1")
+			w.settle()
+			w.serves("10.0.0.1", "10.0.0.2")
+			template := w.seen[refDeployment].At("spec", "template", "metadata", "annotations").(m)
+			delete(template, replacedAnnotation)
+		}, ""},
+		"a server more is one address more": {
+			func(w *world) { w.server("node-3", "10.0.0.3") },
+			"remove Secret kubeedge/cloudcoresecret, apply ConfigMap kubeedge/cloudcore, " + deployment,
+		},
+		"a certificate of cloudcore that cannot be read is left": {func(w *world) { w.put(refServing, m{"data": m{"cloudcoredata": "eA=="}}) }, ""},
+		"no server, no address: what has one is left": {func(w *world) {
+			for r := range w.seen {
+				if r.Kind == object.Node {
+					delete(w.seen, r)
+				}
+			}
+			delete(w.seen, refConfig)
+			delete(w.seen, refDeployment)
+		}, ""},
+		"a load balancer without an address: the Service comes first": {func(w *world) {
+			w.set(func(s *settings.Settings) { s.ServiceType = settings.LoadBalancer })
+		}, "apply Service kubeedge/cloudcore"},
+		"more cloudcores have a budget": {
+			func(w *world) { w.set(func(s *settings.Settings) { s.HA = true }) },
+			"apply PodDisruptionBudget kubeedge/cloudcore, " + deployment,
+		},
+		"one has none": {func(w *world) { w.put(refBudget, m{}) }, "remove PodDisruptionBudget kubeedge/cloudcore"},
+		"without a stream no Service of it": {
+			func(w *world) { w.set(func(s *settings.Settings) { s.CloudStream = false }) },
+			"remove Service kubeedge/cloudcore-stream, apply ConfigMap kubeedge/cloudcore, apply Service kubeedge/cloudcore, " + deployment,
+		},
+		"a tunnel of a cloudcore that is gone is taken from the record": {func(w *world) {
+			pod(w, "a", "10.42.0.9", time.Hour)
+			tunnels(w, `{"ipTunnelPort":{"10.42.0.8":10351,"10.42.0.9":10352},"port":{"10351":true,"10352":true}}`)
+		}, `update {"ipTunnelPort":{"10.42.0.9":10352},"port":{"10352":true}}`},
+		"not while a pod is young": {func(w *world) {
+			pod(w, "a", "10.42.0.9", time.Hour)
+			pod(w, "b", "10.42.0.10", time.Second)
+			tunnels(w, `{"ipTunnelPort":{"10.42.0.8":10351,"10.42.0.9":10352},"port":{"10351":true,"10352":true}}`)
+		}, ""},
+		"nor without any pod": {func(w *world) { tunnels(w, `{"ipTunnelPort":{"10.42.0.8":10351},"port":{"10351":true}}`) }, ""},
+		"a record that is right is left": {func(w *world) {
+			pod(w, "a", "10.42.0.9", time.Hour)
+			tunnels(w, `{"ipTunnelPort":{"10.42.0.9":10352},"port":{"10352":true}}`)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := whole(t)
+			row.change(w)
+			if got := told(decide(w.facts)); got != row.want {
+				t.Errorf("got  %s\nwant %s", got, row.want)
+			}
+		})
+	}
+}
+
+// KubeEdge writes its own file at each start unless these numbers are as it wants them.
+func TestCloudcoreFindsNothingToChangeInItsFile(t *testing.T) {
+	for _, limit := range []int{1, 100, settings.MaxNodes} {
+		s := settings.Default()
+		s.NodeLimit = limit
+		text, err := config(s, []string{"10.0.0.1"})
+		var c struct {
+			KubeAPIConfig struct{ QPS, Burst int }
+			Modules       struct{ CloudHub struct{ NodeLimit int } }
+		}
+		if err != nil || json.Unmarshal([]byte(text), &c) != nil || c.Modules.CloudHub.NodeLimit != limit || c.KubeAPIConfig.QPS != 5*limit || c.KubeAPIConfig.Burst != 10*limit {
+			t.Errorf("for %d edge nodes it is %+v, %v", limit, c, err)
+		}
+	}
+}
+
+func TestTheElevenDefinitionsOfKubeEdge(t *testing.T) {
+	crds, err := Definitions()
+	var names []string
+	for _, o := range crds {
+		names = append(names, o.Name())
+	}
+	slices.Sort(names)
+	want := []string{
+		"clusterobjectsyncs.reliablesyncs.kubeedge.io", "devicemodels.devices.kubeedge.io", "devices.devices.kubeedge.io", "edgeapplications.apps.kubeedge.io",
+		"imageprepulljobs.operations.kubeedge.io", "nodegroups.apps.kubeedge.io", "nodeupgradejobs.operations.kubeedge.io", "objectsyncs.reliablesyncs.kubeedge.io",
+		"ruleendpoints.rules.kubeedge.io", "rules.rules.kubeedge.io", "serviceaccountaccesses.policy.kubeedge.io",
+	}
+	if err != nil || !slices.Equal(names, want) {
+		t.Errorf("they are %q, %v", names, err)
+	}
+}
+
+func TestWhatIsWrongIsSaid(t *testing.T) {
+	missing := m{"name": Name, "image": "docker.io/kubeedge/cloudcore:v1.20.0", "state": m{"waiting": m{"reason": "ImagePullBackOff"}}}
+	for name, row := range map[string]struct {
+		change func(w *world)
+		want   string
+	}{
+		"nothing":                  {func(*world) {}, ""},
+		"nothing while it is off":  {func(w *world) { w.set(func(s *settings.Settings) { s.Enabled = false }); delete(w.seen, refCA) }, ""},
+		"the authority is gone":    {func(w *world) { delete(w.seen, refCA) }, "Secret kubeedge/casecret is gone: no edge node trusts cloudcore any more"},
+		"the authority is another": {func(w *world) { w.seen[refCA]["metadata"].(m)["uid"] = "x" }, "casecret is another one than before"},
+		"too few cloudcores":       {func(w *world) { delete(w.seen[refDeployment], "status") }, "0 of 1 cloudcores are available"},
+		"an image is missing": {func(w *world) {
+			o := w.put(object.Ref{Kind: object.Pod, Namespace: Where, Name: "a"}, m{"spec": m{"nodeName": "node-2"}, "status": m{"containerStatuses": l{missing}}})
+			o["metadata"].(m)["labels"] = podLabels()
+		}, "image docker.io/kubeedge/cloudcore:v1.20.0 is missing on node node-2"},
+		"no certificate":          {func(w *world) { delete(w.seen, refStreamKey) }, "the stream has no certificate that serves"},
+		"one that is not renewed": {func(w *world) { w.stream(now.Add(-time.Hour), now.Add(29*24*time.Hour)) }, "the stream has no certificate that serves"},
+		"no address": {func(w *world) {
+			w.set(func(s *settings.Settings) { s.ServiceType = settings.LoadBalancer })
+		}, "waits for an address of a load balancer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := whole(t)
+			w.seen[refDeployment]["status"] = m{"availableReplicas": 1}
+			row.change(w)
+			got := strings.Join(Judge(w.seen, now).Problems, "; ")
+			if (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
+				t.Errorf("the problems are %q, not %q", got, row.want)
+			}
+		})
+	}
+}
