@@ -120,7 +120,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 			errs = append(errs, err)
 			continue
 		}
-		if before := c.applied[w.ref].version; before != now.Version() {
+		if now.Version() != w.seen {
 			c.Log.Infof("applied %s", w.ref)
 		}
 		c.applied[w.ref] = mark{w.is, now.Version()}

@@ -77,7 +77,7 @@ func decide(f facts) (a action) {
 	}
 	certificate := f.decideStream(s, &a)
 	if ca := f.seen[refCA]; ca != nil && f.seen[RefSettings].Annotation(caAnnotation) == "" {
-		list = append(list, wish{RefSettings, recorded(ca)})
+		list = append(list, wish{ref: RefSettings, is: recorded(ca)})
 	}
 	if why == "" && (certificate != "" || !s.CloudStream) {
 		replaced := f.replaced()
@@ -85,7 +85,7 @@ func decide(f facts) (a action) {
 			a.removes(refServing, serving)
 			replaced = serving.UID()
 		}
-		list = append(list, wish{refDeployment, deployment(s, replicas, text, certificate, replaced)})
+		list = append(list, wish{ref: refDeployment, is: deployment(s, replicas, text, certificate, replaced)})
 	}
 	if !s.CloudStream {
 		a.removes(refStream, f.seen[refStream])
@@ -99,6 +99,7 @@ func decide(f facts) (a action) {
 	}
 	for _, w := range list {
 		if f.differs(w) {
+			w.seen = f.seen[w.ref].Version()
 			a.apply = append(a.apply, w)
 		}
 	}
@@ -144,9 +145,13 @@ func recorded(ca object.Object) object.Object {
 }
 
 // differs reports that the object is missing, has changed since this process applied it, or that something else
-// was applied. That a change is no change is up to the API server: it applies nothing then.
+// was applied. That a change is no change is up to the API server: it applies nothing then. One that is being deleted
+// is made again when it is gone.
 func (f facts) differs(w wish) bool {
 	now, done := f.seen[w.ref], f.applied[w.ref]
+	if now.Text("metadata", "deletionTimestamp") != "" {
+		return false
+	}
 	return now == nil || done.version != now.Version() || !object.Same(done.wish, w.is)
 }
 

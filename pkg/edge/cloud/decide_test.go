@@ -188,6 +188,9 @@ func TestDecide(t *testing.T) {
 		"what has changed is applied": {func(w *world) {
 			w.seen[refConfig]["metadata"].(m)["resourceVersion"] = "2"
 		}, "apply ConfigMap kubeedge/cloudcore"},
+		"what is being deleted is waited for": {func(w *world) {
+			w.seen[refConfig]["metadata"].(m)["resourceVersion"], w.seen[refConfig]["metadata"].(m)["deletionTimestamp"] = "2", "2026-11-27T10:00:00Z"
+		}, ""},
 		"the authority is recorded once": {func(w *world) { delete(w.seen[RefSettings]["metadata"].(m), "annotations") }, "apply ConfigMap kubeedge/zedkube-edge"},
 		"a certificate is requested where there is none, and cloudcore waits for it": {func(w *world) {
 			delete(w.seen, refStreamKey)

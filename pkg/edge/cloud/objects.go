@@ -48,29 +48,30 @@ func Definitions() ([]object.Object, error) {
 
 // wish is an object that shall be, as it shall be.
 type wish struct {
-	ref object.Ref
-	is  object.Object
+	ref  object.Ref
+	is   object.Object
+	seen string // the version that there is; "" for none
 }
 
 // wishes are all objects but the stream's Secret and the Deployment, in the order in which they are made.
 func wishes(s settings.Settings, replicas int, config string, crds []object.Object) []wish {
-	list := []wish{{refNamespace, labelled(refNamespace)}}
+	list := []wish{{ref: refNamespace, is: labelled(refNamespace)}}
 	for _, o := range crds {
-		list = append(list, wish{o.Ref(object.CRD), o})
+		list = append(list, wish{ref: o.Ref(object.CRD), is: o})
 	}
 	subject := m{"kind": "ServiceAccount", "name": Name, "namespace": Where}
 	list = append(list,
-		wish{refAccount, labelled(refAccount)},
-		wish{refRole, labelled(refRole).With(m{"rules": cloudcoreRules()})},
-		wish{refBinding, labelled(refBinding).With(m{"roleRef": roleRef(object.ClusterRole, Name), "subjects": l{subject}})},
-		wish{refConfig, labelled(refConfig).With(m{"data": m{"cloudcore.yaml": config}})},
-		wish{refService, service(s)},
+		wish{ref: refAccount, is: labelled(refAccount)},
+		wish{ref: refRole, is: labelled(refRole).With(m{"rules": cloudcoreRules()})},
+		wish{ref: refBinding, is: labelled(refBinding).With(m{"roleRef": roleRef(object.ClusterRole, Name), "subjects": l{subject}})},
+		wish{ref: refConfig, is: labelled(refConfig).With(m{"data": m{"cloudcore.yaml": config}})},
+		wish{ref: refService, is: service(s)},
 	)
 	if s.CloudStream {
-		list = append(list, wish{refStream, streamService()})
+		list = append(list, wish{ref: refStream, is: streamService()})
 	}
 	if replicas > 1 {
-		list = append(list, wish{refBudget, budget()})
+		list = append(list, wish{ref: refBudget, is: budget()})
 	}
 	return list
 }
