@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -271,13 +272,12 @@ func (s *site) configMap(name string) *corev1.ConfigMap {
 // disable proves that what is said is gone, and the rest is there; then that a purge leaves nothing.
 func (s *site) disable() {
 	edge := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{"node-role.kubernetes.io/edge": ""}}}
-	edge, err := s.kube.CoreV1().Nodes().Create(s.Context(), edge, metav1.CreateOptions{})
-	if err != nil {
+	if _, err := s.kube.CoreV1().Nodes().Create(s.Context(), edge, metav1.CreateOptions{}); err != nil {
 		s.Fatal(err)
 	}
 	// As young as now: the node lifecycle controller has no word on it for a while.
-	edge.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
-	if _, err = s.kube.CoreV1().Nodes().UpdateStatus(s.Context(), edge, metav1.UpdateOptions{}); err != nil {
+	ready := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
+	if _, err := s.kube.CoreV1().Nodes().Patch(s.Context(), "edge-1", ktypes.MergePatchType, ready, metav1.PatchOptions{}, "status"); err != nil {
 		s.Fatal(err)
 	}
 	if out, err := s.command("disable", "--yes"); terminal.ExitCode(err) != 3 || !strings.Contains(err.Error(), "edge-1") {

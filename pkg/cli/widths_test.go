@@ -41,7 +41,7 @@ var asAPI = []string{"events", "kubeconfig-list"}
 
 // flat are those that print lines as they are, or draw what only a cluster that lives has: the
 // tests of their packages have their screens, and cmd/zedkube/testdata/golden what they print.
-var flat = strings.Fields(`apps-detach cluster-status-probe completion drain-cancel drain-keep-cordon drain-plan drain-request drain-unlock join-wait k3s-certs-reset k3s-hold k3s-release
+var flat = strings.Fields(`apps-detach cluster-status-probe completion drain-cancel drain-keep-cordon drain-plan drain-request drain-unlock edge join-wait k3s-certs-reset k3s-hold k3s-release
 	k3s-retry k3s-rollback k3s-snapshot k3s-stage kubeconfig kubeconfig-agent kubeconfig-revoke leave logs nodes-forget nodes-remove pubkubeclusterupdatestatus
 	run support-bundle uncordon version vmidetach workloads-disable workloads-enable`)
 
