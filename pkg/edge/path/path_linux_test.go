@@ -1,0 +1,293 @@
+package path
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus/hooks/test"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+)
+
+// want is a cluster that wants this of the path.
+type want struct {
+	is  Wanted
+	err error
+}
+
+func (w *want) Notify(chan<- struct{})  {}
+func (w *want) Wanted() (Wanted, error) { return w.is, w.err }
+
+// inNetwork calls do on a thread with a network of its own, which it has for good.
+func inNetwork(t *testing.T, do func() error) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root may make networks")
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked, so that the thread ends here
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			done <- err
+			return
+		}
+		lo, err := netlink.LinkByName("lo")
+		if err == nil {
+			err = netlink.LinkSetUp(lo)
+		}
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// cloudcore answers who it is and what it was sent, in the network of the test's process.
+func cloudcore(t *testing.T, name string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				said, err := io.ReadAll(c)
+				if err == nil {
+					fmt.Fprintf(c, "%s: %s", name, said)
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func asks(address string) string {
+	c, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err.Error()
+	}
+	fmt.Fprint(c, "logs")
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		return err.Error()
+	}
+	got, err := io.ReadAll(c)
+	if err != nil {
+		return err.Error()
+	}
+	return string(got)
+}
+
+func newPath(w *want) *Component {
+	log, _ := test.NewNullLogger()
+	return &Component{
+		Log: log, Pulse: &loop.Pulse{}, Kube: w, Host: Routes{},
+		ports: map[int]*listener{}, places: make(chan struct{}, connections),
+	}
+}
+
+func TestWhatIsAskedOfAnEdgeNodeComesToItsCloudcore(t *testing.T) {
+	one, other := cloudcore(t, "one"), cloudcore(t, "other")
+	inNetwork(t, func() error {
+		w := &want{is: Wanted{Block: netip.MustParsePrefix("100.127.254.0/24"), Ports: map[int]Target{10351: {To: one}, 10352: {To: other}}}}
+		c := newPath(w)
+		defer c.stop()
+		for range 2 {
+			if err := errors.Join(c.Step(t.Context()), c.Ready()); err != nil {
+				return err
+			}
+			for at, says := range map[string]string{
+				"100.127.254.1:10351": "one: logs", "100.127.254.254:10351": "one: logs", "100.127.254.1:10352": "other: logs",
+			} {
+				if got := asks(at); got != says {
+					t.Errorf("%s says %q, want %q", at, got, says)
+				}
+			}
+			if got := asks("127.0.0.1:10351"); strings.Contains(got, "logs") {
+				t.Errorf("the host's own address says %q, as if it were an edge node's", got)
+			}
+		}
+
+		// A tunnel goes over to the other cloudcore, whose connections lead there at once.
+		w.is.Ports = map[int]Target{10352: {To: other}}
+		if err := c.Step(t.Context()); err != nil {
+			return err
+		}
+		if got := asks("100.127.254.1:10351"); !strings.Contains(got, "refused") {
+			t.Errorf("a port that is no longer recorded says %q", got)
+		}
+
+		// Somebody removes the route.
+		if err := (Routes{}).Local(netip.Prefix{}); err != nil {
+			return err
+		}
+		if got := asks("100.127.254.1:10352"); !strings.Contains(got, "unreachable") {
+			t.Errorf("without the route: %q", got)
+		}
+		if err := c.Step(t.Context()); err != nil {
+			return err
+		}
+		if got := asks("100.127.254.1:10352"); got != "other: logs" {
+			t.Errorf("with the route again: %q", got)
+		}
+
+		// What is wanted is not known: what there is goes on.
+		w.err = errors.New("no API server")
+		if err := c.Step(t.Context()); err == nil {
+			t.Error("no error")
+		}
+		if got := asks("100.127.254.1:10352"); got != "other: logs" {
+			t.Errorf("while nothing is known: %q", got)
+		}
+
+		// It is switched off.
+		w.err, w.is = nil, Wanted{}
+		if err := c.Step(t.Context()); err != nil {
+			return err
+		}
+		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_LOCAL, Protocol: protocol}, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
+		if err != nil || len(routes) > 0 {
+			t.Errorf("it leaves %v, %v", routes, err)
+		}
+		if got := asks("127.0.0.1:10352"); !strings.Contains(got, "refused") {
+			t.Errorf("it still serves: %q", got)
+		}
+		return nil
+	})
+}
+
+func TestAnotherBlockReplacesTheRouteAndNobodyElsesIsTouched(t *testing.T) {
+	inNetwork(t, func() error {
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		_, foreign, err := net.ParseCIDR("100.64.0.0/24")
+		if err != nil {
+			return err
+		}
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: foreign, Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST}); err != nil {
+			return err
+		}
+		for _, block := range []string{"100.127.254.0/24", "100.127.253.0/24"} {
+			if err := (Routes{}).Local(netip.MustParsePrefix(block)); err != nil {
+				return err
+			}
+		}
+		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_LOCAL}, netlink.RT_FILTER_TABLE)
+		if err != nil {
+			return err
+		}
+		var have []string
+		for _, r := range routes {
+			if ones, _ := r.Dst.Mask.Size(); ones == 24 {
+				have = append(have, r.Dst.String())
+			}
+		}
+		if got := strings.Join(have, " "); got != "100.64.0.0/24 100.127.253.0/24" {
+			t.Errorf("routes: %s", got)
+		}
+		return nil
+	})
+}
+
+func TestAPortThatTheHostUsesIsAnErrorOnlyWhereItIsNeeded(t *testing.T) {
+	taken, err := net.Listen("tcp4", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	c := newPath(&want{is: Wanted{Block: netip.MustParsePrefix("100.127.254.0/24"), Ports: map[int]Target{port: {To: "127.0.0.1:1", Unneeded: true}}}})
+	c.Host = nowhere{}
+	defer c.stop()
+	if err := errors.Join(c.Step(t.Context()), c.Ready()); err != nil {
+		t.Errorf("a port that nobody needs: %v", err)
+	}
+	c.Kube.(*want).is.Ports[port] = Target{To: "127.0.0.1:1"}
+	if err := c.Step(t.Context()); err == nil || c.Ready() == nil {
+		t.Error("a port that is needed and taken is no error")
+	}
+}
+
+// nowhere is a host without routes.
+type nowhere struct{}
+
+func (nowhere) Local(netip.Prefix) error { return nil }
+
+func TestTheEndEndsConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	free, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := newPath(&want{is: Wanted{Block: netip.MustParsePrefix("127.0.0.0/24"), Ports: map[int]Target{port: {To: l.Addr().String()}}}})
+	c.Host = nowhere{}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { c.Run(ctx); close(ended) }()
+	var conn net.Conn
+	for again := time.NewTicker(10 * time.Millisecond); conn == nil; <-again.C {
+		if conn, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+			conn = nil
+		}
+	}
+	defer conn.Close()
+	there, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	stop()
+	<-ended
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection goes on")
+	}
+}
+
+func TestPortsOfTheRecord(t *testing.T) {
+	record := map[string]int{"10.42.1.9": 10352, "10.42.0.7": 10351, "no address": 10353, "10.42.0.8": 70000, "10.42.0.9": 0}
+	got := fmt.Sprint(Ports(record, 10003, "", 10350, 10351, 0))
+	if want := "map[10350:{10.42.0.7:10003 true} 10351:{10.42.0.7:10003 false} 10352:{10.42.1.9:10003 false}]"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	got = fmt.Sprint(Ports(record, 10003, "192.0.2.1:31003", 10350))
+	if want := "map[10350:{192.0.2.1:31003 true} 10351:{192.0.2.1:31003 false} 10352:{192.0.2.1:31003 false}]"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := Ports(nil, 10003, "", 10350); len(got) != 0 {
+		t.Errorf("without a cloudcore: %v", got)
+	}
+}

@@ -1,0 +1,76 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// The priorities of the rules that Close makes. The kernel's own rule for the table local has 0.
+const (
+	fromInside = 1
+	closed     = 2
+	local      = 3
+)
+
+// Close closes Behind in the network of this pod to everything that comes from outside of it, whatever is in the
+// host's iptables: a packet for it has no route, by rules that come before the kernel's own for local addresses. It
+// must have run before cloudcore starts. It may run again.
+func Close() error {
+	if err := closeFamily(netlink.FAMILY_V4); err != nil {
+		return fmt.Errorf("close port %d for IPv4: %w", Behind, err)
+	}
+	// Other pods of the node reach this one at its link-local address too.
+	if err := closeFamily(netlink.FAMILY_V6); err != nil && !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) {
+		return fmt.Errorf("close port %d for IPv6: %w", Behind, err)
+	}
+	return nil
+}
+
+func closeFamily(family int) error {
+	rule := func(priority int) *netlink.Rule {
+		r := netlink.NewRule()
+		r.Family, r.Priority = family, priority
+		return r
+	}
+	inside := rule(fromInside)
+	inside.IifName, inside.Table = "lo", unix.RT_TABLE_LOCAL
+	shut := rule(closed)
+	shut.IPProto, shut.Dport, shut.Type = unix.IPPROTO_TCP, netlink.NewRulePortRange(Behind, Behind), unix.RTN_BLACKHOLE
+	locals := rule(local)
+	locals.Table = unix.RT_TABLE_LOCAL
+	for _, r := range []*netlink.Rule{inside, shut, locals} {
+		if err := netlink.RuleAdd(r); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("add rule %d: %w", r.Priority, err)
+		}
+	}
+	first := rule(0)
+	first.Table = unix.RT_TABLE_LOCAL
+	if err := netlink.RuleDel(first); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove rule 0: %w", err)
+	}
+	return verify(family)
+}
+
+// verify reads back what the kernel has: nothing may come before the rule that closes but what is from inside. Of a
+// rule that leads to no table packets are dropped.
+func verify(family int) error {
+	rules, err := netlink.RuleList(family)
+	if err != nil {
+		return fmt.Errorf("list rules: %w", err)
+	}
+	slices.SortStableFunc(rules, func(a, b netlink.Rule) int { return a.Priority - b.Priority })
+	for _, r := range rules {
+		switch {
+		case r.Priority == fromInside && r.IifName == "lo":
+		case r.Priority == closed && r.Table == unix.RT_TABLE_UNSPEC && r.Dport != nil && r.Dport.Start <= Behind && r.Dport.End >= Behind:
+			return nil
+		default:
+			return fmt.Errorf("rule %d comes before the one that closes it", r.Priority)
+		}
+	}
+	return errors.New("the rule that closes it is not there")
+}

@@ -1,0 +1,241 @@
+// Package stream stands before the port of cloudcore at which logs, exec and metrics of edge nodes are to be had.
+// cloudcore asks nobody there who he is; this asks as the kubelet of a node does: a client certificate of the cluster
+// or a token, and the permissions of nodes/proxy, nodes/stats and so on (docs/edge.md, "Who may read and execute").
+//
+//	reads:  edge nodes; TokenReviews and SubjectAccessReviews for each request
+//	serves: port 10003 of cloudcore's pod, and passes on to 127.0.0.1
+package stream
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/net/netutil"
+	"golang.org/x/time/rate"
+)
+
+const (
+	// Port is where requests come in, as KubeEdge has it.
+	Port = 10003
+	// Behind is where cloudcore listens itself, closed to all but its own pod (see Close).
+	Behind = 10013
+
+	connections  = 1000 // at once; each follows a log or is short
+	headerBytes  = 64 << 10
+	headerWithin = 10 * time.Second
+	// answerWithin is how long an edge node may take to begin its answer. KubeEdge itself waits for ever for one
+	// that is cut off.
+	answerWithin = 10 * time.Second
+	asksWithin   = 5 * time.Second // of the API server, whether somebody may
+	idleFor      = 2 * time.Minute
+	endsWithin   = 2 * time.Second
+)
+
+// User is who asks, as the API server knows him.
+type User struct {
+	Name, UID string
+	Groups    []string
+	Extra     map[string][]string
+}
+
+// Access is what he wants of an edge node.
+type Access struct {
+	Node, Verb, Subresource string
+}
+
+// Node is what is known of the edge node at an address.
+type Node struct {
+	Name string
+	// Since is when it was last seen to change to not Ready; zero while it is Ready.
+	Since time.Time
+}
+
+// Kube answers who somebody is and what he may.
+type Kube interface {
+	// Who returns whose token that is. known is false where it is nobody's.
+	Who(ctx context.Context, token string) (who User, known bool, err error)
+	// May returns nil where he may, and an error that says why not where he may not.
+	May(ctx context.Context, who User, what Access) (may bool, why string, err error)
+	// NodeAt returns the edge node that has an address.
+	NodeAt(address string) (n Node, known bool)
+}
+
+// Server serves one pod of cloudcore. Every field is required.
+type Server struct {
+	Log         logrus.FieldLogger
+	Kube        Kube
+	Certificate tls.Certificate // the one that cloudcore uses too
+	Clients     *x509.CertPool  // who may have signed a client's certificate
+	Behind      string          // where cloudcore listens, as in 127.0.0.1:10013
+}
+
+// Serve serves until ctx is done.
+func (s Server) Serve(ctx context.Context, l net.Listener) error {
+	handler, err := s.handler()
+	if err != nil {
+		return err
+	}
+	// What a connection that fails has to say is what a stranger makes it say.
+	quiet := stdlog.New(io.Discard, "", 0)
+	web := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: headerBytes, ErrorLog: quiet,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{s.Certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+			ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.Clients,
+		},
+	}
+	stopped := context.AfterFunc(ctx, func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endsWithin)
+		defer cancel()
+		if web.Shutdown(ending) != nil {
+			_ = web.Close() // whoever follows a log asks again
+		}
+	})
+	defer stopped()
+	if err := web.ServeTLS(netutil.LimitListener(l, connections), "", ""); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the stream: %w", err)
+	}
+	return nil
+}
+
+func (s Server) handler() (http.Handler, error) {
+	leaf, err := x509.ParseCertificate(s.Certificate.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("read the stream's certificate: %w", err)
+	}
+	own := x509.NewCertPool()
+	own.AddCert(leaf)
+	behind := &url.URL{Scheme: "https", Host: s.Behind}
+	pass := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(behind)
+			r.Out.Host = r.In.Host // cloudcore finds the edge node by it
+			r.Out.Header.Del("Authorization")
+		},
+		FlushInterval: -1, // a log is followed
+		Transport: &http.Transport{
+			TLSClientConfig:       &tls.Config{RootCAs: own, MinVersion: tls.VersionTLS12},
+			ResponseHeaderTimeout: answerWithin,
+			DisableKeepAlives:     true,
+		},
+		ErrorLog: stdlog.New(io.Discard, "", 0),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			s.Log.WithError(err).Warnf("no answer of the edge node at %s", r.Host)
+			http.Error(w, fmt.Sprintf("the edge node at %s has not answered within %s", r.Host, answerWithin), http.StatusGatewayTimeout)
+		},
+	}
+	refusals := &rate.Sometimes{Interval: time.Second} // a stranger does not fill the log
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, code, why := s.admit(r)
+		if code != http.StatusOK {
+			refusals.Do(func() { s.Log.Warnf("refused %s %s to %q from %s: %s", r.Method, r.URL.Path, who.Name, r.RemoteAddr, why) })
+			http.Error(w, why, code)
+			return
+		}
+		if r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" {
+			s.Log.Infof("%s: %s %s of %s", who.Name, r.Method, r.URL.Path, r.Host)
+		}
+		pass.ServeHTTP(w, r)
+	}), nil
+}
+
+// admit says whether a request is passed on: http.StatusOK, or another code and why not.
+func (s Server) admit(r *http.Request) (who User, code int, why string) {
+	ctx, cancel := context.WithTimeout(r.Context(), asksWithin)
+	defer cancel()
+	who, known, err := s.who(ctx, r)
+	if err != nil {
+		return who, http.StatusServiceUnavailable, "it cannot be asked who you are: " + err.Error()
+	}
+	if !known {
+		return who, http.StatusUnauthorized, "neither a client certificate of this cluster nor a valid token"
+	}
+	address, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		address = r.Host
+	}
+	node, there := s.Kube.NodeAt(address)
+	if !there {
+		return who, http.StatusNotFound, fmt.Sprintf("no edge node has the address %q", address)
+	}
+	for _, what := range wanted(r, node.Name) {
+		may, reason, err := s.Kube.May(ctx, who, what)
+		if err != nil {
+			return who, http.StatusServiceUnavailable, "it cannot be asked what you may: " + err.Error()
+		}
+		if may {
+			why = ""
+			break
+		}
+		why = fmt.Sprintf("%s may not %s nodes/%s of %s", who.Name, what.Verb, what.Subresource, what.Node)
+		if reason != "" {
+			why += ": " + reason
+		}
+	}
+	switch {
+	case why != "":
+		return who, http.StatusForbidden, why
+	case !node.Since.IsZero():
+		return who, http.StatusServiceUnavailable, fmt.Sprintf("edge node %s is offline since %s; its logs can be read when it is back",
+			node.Name, node.Since.UTC().Format(time.RFC3339))
+	}
+	return who, http.StatusOK, ""
+}
+
+// who finds out who asks, by his certificate or by his token. The handshake has verified the certificate.
+func (s Server) who(ctx context.Context, r *http.Request) (User, bool, error) {
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		name := r.TLS.PeerCertificates[0].Subject
+		return User{Name: name.CommonName, Groups: append(name.Organization, "system:authenticated")}, name.CommonName != "", nil
+	}
+	token, has := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !has || token == "" {
+		return User{}, false, nil
+	}
+	return s.Kube.Who(ctx, token)
+}
+
+// wanted is what a kubelet would ask permission for, one of which suffices (Kubernetes,
+// "Kubelet authentication/authorization").
+func wanted(r *http.Request, node string) []Access {
+	verbs := map[string]string{
+		http.MethodGet: "get", http.MethodHead: "get", http.MethodPost: "create", http.MethodPut: "update",
+		http.MethodPatch: "patch", http.MethodDelete: "delete",
+	}
+	at := Access{Node: node, Verb: verbs[r.Method], Subresource: "proxy"}
+	if at.Verb == "" {
+		at.Verb = strings.ToLower(r.Method)
+	}
+	below := func(path string) bool { return r.URL.Path == path || strings.HasPrefix(r.URL.Path, path+"/") }
+	of := func(subresource string) Access { return Access{node, at.Verb, subresource} }
+	switch {
+	case below("/stats"):
+		return []Access{of("stats")}
+	case below("/metrics"):
+		return []Access{of("metrics")}
+	case below("/logs"):
+		return []Access{of("log")}
+	case below("/checkpoint"):
+		return []Access{of("checkpoint")}
+	case below("/pods"), below("/runningPods"):
+		return []Access{of("pods"), at}
+	case below("/healthz"):
+		return []Access{of("healthz"), at}
+	case below("/configz"):
+		return []Access{of("configz"), at}
+	}
+	return []Access{at}
+}
