@@ -161,7 +161,7 @@ func (s *site) whatIsChangedByHandIsBack() {
 			s.Fatal(err)
 		}
 		for _, o := range list.Items {
-			if kind.Resource == "namespaces" || strings.HasPrefix(o.GetName(), "zedkube-edge") {
+			if kind.Resource == "namespaces" || strings.HasPrefix(o.GetName(), "zedkube-edge") && kind.Resource != "daemonsets" {
 				continue // the controller ends with them
 			}
 			gone := metav1.DeletePropagationBackground
@@ -330,7 +330,7 @@ func (s *site) listEqualsUse() {
 	}
 	asked := 0
 	for _, call := range calls {
-		if call.User != "system:serviceaccount:kubeedge:zedkube-edge" {
+		if call.User != "system:serviceaccount:kubeedge:zedkube-edge" && call.User != "system:serviceaccount:kubeedge:zedkube-edge-path" {
 			continue
 		}
 		resource := strings.TrimSuffix(call.Resource+"/"+call.Subresource, "/")

@@ -18,6 +18,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/edgecmd"
 	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/pkg/edge/stream"
 )
 
 // version is set by the linker.
@@ -45,6 +46,9 @@ func program(log logrus.FieldLogger) edgecmd.Program {
 			return cluster{c}, err
 		},
 		Control: func(ctx context.Context, kubeconfig string) error { return control(ctx, log, kubeconfig) },
+		Stream:  func(ctx context.Context, kubeconfig string) error { return serveStream(ctx, log, kubeconfig) },
+		Close:   stream.Close,
+		Path:    func(ctx context.Context, kubeconfig string) error { return servePath(ctx, log, kubeconfig) },
 	}
 }
 
@@ -53,6 +57,13 @@ type cluster struct{ *kubeedge.Client }
 
 func (c cluster) List(ctx context.Context, v cloud.View) ([]object.Object, error) {
 	return c.Client.List(ctx, view(v))
+}
+
+func views(of []cloud.View) (list []kubeedge.View) {
+	for _, v := range of {
+		list = append(list, view(v))
+	}
+	return list
 }
 
 func view(v cloud.View) kubeedge.View {
@@ -86,11 +97,7 @@ func lead(ctx context.Context, log logrus.FieldLogger, client *kubeedge.Client) 
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)
-		var views []kubeedge.View
-		for _, v := range cloud.Views() {
-			views = append(views, view(v))
-		}
-		client.Keep(ctx, views)
+		client.Keep(ctx, views(cloud.Views()))
 	}()
 	c := &cloud.Component{Log: log, Pulse: &loop.Pulse{}, Kube: client}
 	c.Run(ctx)

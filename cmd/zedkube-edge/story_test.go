@@ -76,6 +76,8 @@ func TestEdge(t *testing.T) {
 	defer func() { cancel(); <-played }()
 
 	s.isGolden()
+	s.theStreamAsksWho(ctx)
+	s.thePathIsReady(ctx)
 	s.parametersArrive()
 	s.whatIsChangedByHandIsBack()
 	s.addressesReachTheCertificate()
@@ -124,26 +126,37 @@ func (s *site) until(what string, is func() error) {
 	}
 }
 
-// control runs a controller with the rights of its ServiceAccount.
-func (s *site) control(ctx context.Context, name string) (stop func()) {
+// token is one of a ServiceAccount.
+func (s *site) token(account string) string {
 	s.Helper()
-	token, err := s.kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "zedkube-edge", &authenticationv1.TokenRequest{
+	token, err := s.kube.CoreV1().ServiceAccounts(namespace).CreateToken(s.Context(), account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](7200)},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		s.Fatal(err)
 	}
+	return token.Status.Token
+}
+
+// kubeconfig writes one with a token of a ServiceAccount.
+func (s *site) kubeconfig(account, path string) {
+	s.Helper()
 	cfg := s.cluster.RESTConfig()
-	file := clientcmdapi.Config{
+	text, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"c": {Token: token.Status.Token}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"c": {Token: s.token(account)}},
 		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
 		CurrentContext: "c",
-	}
-	text, err := clientcmd.Write(file)
-	if err := errors.Join(err, os.WriteFile(s.own, text, 0o600)); err != nil {
+	})
+	if err := errors.Join(err, os.WriteFile(path, text, 0o600)); err != nil {
 		s.Fatal(err)
 	}
+}
+
+// control runs a controller with the rights of its ServiceAccount.
+func (s *site) control(ctx context.Context, name string) (stop func()) {
+	s.Helper()
+	s.kubeconfig("zedkube-edge", s.own)
 	s.Setenv("POD_NAME", name)
 	log := logrus.New()
 	log.SetOutput(s.Output())
@@ -235,6 +248,7 @@ var kinds = []schema.GroupVersionResource{
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 	{Group: "apps", Version: "v1", Resource: "deployments"},
+	{Group: "apps", Version: "v1", Resource: "daemonsets"},
 	{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	{Version: "v1", Resource: "serviceaccounts"},
 	{Version: "v1", Resource: "services"},

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -225,6 +227,45 @@ func (c *Client) Approve(ctx context.Context, r object.Ref) error {
 		_, err = api.UpdateApproval(ctx, r.Name, csr, metav1.UpdateOptions{FieldManager: Manager})
 		return err
 	})
+}
+
+// Caller is who has sent a request to a pod, as the API server knows him.
+type Caller struct {
+	Name, UID string
+	Groups    []string
+	Extra     map[string][]string
+}
+
+// Who returns whose token that is. known is false where it is nobody's.
+func (c *Client) Who(ctx context.Context, token string) (who Caller, known bool, err error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	review, err = c.kube.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return who, false, fmt.Errorf("review token: %w", err)
+	}
+	who = Caller{Name: review.Status.User.Username, UID: review.Status.User.UID, Groups: review.Status.User.Groups, Extra: map[string][]string{}}
+	for name, values := range review.Status.User.Extra {
+		who.Extra[name] = values
+	}
+	return who, review.Status.Authenticated, nil
+}
+
+// May reports whether somebody may do that with a subresource of a Node, and the API server's word on it.
+func (c *Client) May(ctx context.Context, who Caller, node, verb, subresource string) (may bool, why string, err error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: who.Name, UID: who.UID, Groups: who.Groups, Extra: map[string]authorizationv1.ExtraValue{},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Version: "v1", Resource: "nodes", Subresource: subresource, Name: node,
+		},
+	}}
+	for name, values := range who.Extra {
+		review.Spec.Extra[name] = values
+	}
+	review, err = c.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, "", fmt.Errorf("review access: %w", err)
+	}
+	return review.Status.Allowed, review.Status.Reason, nil
 }
 
 // Keep keeps the objects of these views in sight until ctx is done.

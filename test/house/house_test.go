@@ -62,6 +62,8 @@ var may = map[string]struct {
 	"pkg/edge/object":       {nil, "it names objects, and is pure"},
 	"pkg/edge/settings":     {nil, "it is pure"},
 	"pkg/edge/cloud":        {[]string{"pkg/base/loop", "pkg/edge/object", "pkg/edge/settings"}, "it names what it needs of the cluster as an interface, and knows nothing of this device"},
+	"pkg/edge/stream":       {nil, "it knows requests and who sends them, and nothing of objects"},
+	"pkg/edge/path":         {[]string{"pkg/base/loop"}, "it knows addresses and ports, and nothing of objects"},
 	"pkg/edge/edgecmd":      {[]string{"pkg/cli/terminal", "pkg/edge/*"}, "its commands look at the cluster alone, and know nothing of this device"},
 	"cmd/zedkube-edge":      {[]string{"kubeapi/edge", "pkg/base/loop", "pkg/cli/terminal", "pkg/edge/*"}, "it is a program of its own, without anything of the agent"},
 	"cmd/*":                 {[]string{"types", "pubsub", "kubeapi", "pkg/*/*", "pkg/cli"}, "the wiring knows everything but the tests' tools"},

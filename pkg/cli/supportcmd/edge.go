@@ -14,7 +14,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 )
 
-// edgeProgram is the program that runs KubeEdge (docs/decisions/0050-edge-is-a-program.md).
+// edgeProgram is the program that runs KubeEdge (docs/decisions/0048-edge-is-a-program.md).
 const edgeProgram = "zedkube-edge"
 
 // errSaid is for what that program has said itself.

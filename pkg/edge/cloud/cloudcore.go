@@ -16,6 +16,18 @@ const (
 	stateDir  = "/var/lib/kubeedge"
 )
 
+// streamPort is where requests for edge nodes come in, and behindPort where cloudcore itself listens (pkg/edge/stream).
+const (
+	streamPort = 10003
+	behindPort = 10013
+)
+
+// PathReady is where the path says on each server, at 127.0.0.1, whether it is ready.
+const PathReady = 10349
+
+// StreamDir is where the container before the stream has its certificate.
+const StreamDir = streamDir
+
 type (
 	m = object.Map
 	l = []any
@@ -40,7 +52,7 @@ func config(s settings.Settings, advertise []string) (string, error) {
 				},
 			},
 			"cloudStream": m{
-				"enable": s.CloudStream, "streamPort": 10003, "tunnelPort": 10004,
+				"enable": s.CloudStream, "streamPort": behindPort, "tunnelPort": 10004,
 				"tlsStreamCAFile": streamDir + "/streamCA.crt", "tlsStreamCertFile": streamDir + "/stream.crt", "tlsStreamPrivateKeyFile": streamDir + "/stream.key",
 			},
 			"dynamicController": m{"enable": false}, "router": m{"enable": false}, "taskManager": m{"enable": false},
@@ -68,22 +80,21 @@ func deployment(s settings.Settings, replicas int, config, certificate, replaced
 			"metadata": m{"labels": podLabels(), "annotations": annotations},
 			"spec": m{
 				"serviceAccountName": Name, "enableServiceLinks": false, "terminationGracePeriodSeconds": 10,
+				"initContainers": closed(s),
 				"affinity": m{
-					"nodeAffinity": m{"requiredDuringSchedulingIgnoredDuringExecution": m{"nodeSelectorTerms": l{m{"matchExpressions": l{
-						m{"key": edgeRole, "operator": "DoesNotExist"}, m{"key": serverRole, "operator": "Exists"},
-					}}}}},
+					"nodeAffinity": onServers(),
 					"podAntiAffinity": m{"requiredDuringSchedulingIgnoredDuringExecution": l{
 						m{"topologyKey": "kubernetes.io/hostname", "labelSelector": m{"matchLabels": podLabels()}},
 					}},
 				},
 				"tolerations": l{lost("node.kubernetes.io/not-ready"), lost("node.kubernetes.io/unreachable")},
-				"containers": l{m{
+				"containers": append(front(s), m{
 					"name": Name, "image": s.Image, "imagePullPolicy": "IfNotPresent",
 					"args":         l{"--config", configDir + "/cloudcore.yaml"},
 					"ports":        containerPorts(s),
 					"resources":    m{"requests": m{"cpu": "100m", "memory": "128Mi"}, "limits": m{"memory": "1Gi"}},
 					"volumeMounts": l{m{"name": "config", "mountPath": configDir}, m{"name": "stream", "mountPath": streamDir, "readOnly": true}, m{"name": "state", "mountPath": stateDir}},
-				}},
+				}),
 				"volumes": l{
 					m{"name": "config", "configMap": m{"name": Name}},
 					m{"name": "stream", "secret": m{"secretName": Name, "optional": !s.CloudStream}},
@@ -91,6 +102,66 @@ func deployment(s settings.Settings, replicas int, config, certificate, replaced
 				},
 			},
 		},
+	}})
+}
+
+// onServers is the node affinity of all pods here.
+func onServers() m {
+	return m{"requiredDuringSchedulingIgnoredDuringExecution": m{"nodeSelectorTerms": l{m{"matchExpressions": l{
+		m{"key": edgeRole, "operator": "DoesNotExist"}, m{"key": serverRole, "operator": "Exists"},
+	}}}}}
+}
+
+// program is a container of zedkube-edge. It has no rights but the capabilities, which only root can use.
+func program(s settings.Settings, name, command, memory string, capabilities ...any) m {
+	security := m{
+		"runAsNonRoot": true, "runAsUser": 65532, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+		"capabilities": m{"drop": l{"ALL"}}, "seccompProfile": m{"type": "RuntimeDefault"},
+	}
+	if len(capabilities) > 0 {
+		security["capabilities"] = m{"drop": l{"ALL"}, "add": capabilities}
+		security["runAsNonRoot"], security["runAsUser"] = false, 0
+	}
+	return m{
+		"name": name, "image": s.ControllerImage, "imagePullPolicy": "IfNotPresent", "args": l{command},
+		"resources": m{"requests": m{"cpu": "10m", "memory": "16Mi"}, "limits": m{"memory": memory}}, "securityContext": security,
+	}
+}
+
+// closed closes the port of cloudcore that asks nobody who he is, before cloudcore starts.
+func closed(s settings.Settings) l {
+	if !s.CloudStream {
+		return l{}
+	}
+	return l{program(s, "close-stream", "close-stream", "64Mi", "NET_ADMIN")}
+}
+
+// front stands before that port.
+func front(s settings.Settings) l {
+	if !s.CloudStream {
+		return l{}
+	}
+	c := program(s, "stream", "stream", "128Mi")
+	c["ports"] = l{m{"name": "cloudstream", "containerPort": streamPort, "protocol": "TCP"}}
+	c["volumeMounts"] = l{m{"name": "stream", "mountPath": streamDir, "readOnly": true}}
+	c["readinessProbe"] = m{"tcpSocket": m{"port": streamPort}, "periodSeconds": 5}
+	return l{c}
+}
+
+// path leads requests for edge nodes to cloudcore, on each server.
+func path(s settings.Settings) object.Object {
+	own := m{"app.kubernetes.io/name": Path}
+	c := program(s, Path, "path", "128Mi", "NET_ADMIN")
+	c["readinessProbe"] = m{"httpGet": m{"host": "127.0.0.1", "port": PathReady, "path": "/readyz"}, "periodSeconds": 5}
+	return labelled(refPath).With(m{"spec": m{
+		"selector": m{"matchLabels": own}, "revisionHistoryLimit": 2,
+		"updateStrategy": m{"type": "RollingUpdate", "rollingUpdate": m{"maxUnavailable": 1}},
+		"template": m{"metadata": m{"labels": own}, "spec": m{
+			"serviceAccountName": Path, "enableServiceLinks": false, "terminationGracePeriodSeconds": 10, "hostNetwork": true,
+			"affinity":    m{"nodeAffinity": onServers()},
+			"tolerations": l{m{"operator": "Exists"}}, // where there is a server, there is an API server
+			"containers":  l{c},
+		}},
 	}})
 }
 
@@ -102,6 +173,9 @@ func lost(taint string) m {
 
 func containerPorts(s settings.Settings) (list l) {
 	for _, p := range s.All() {
+		if p.Inside == streamPort {
+			continue // of the container before it
+		}
 		list = append(list, m{"name": p.Name, "containerPort": p.Inside, "protocol": p.Protocol})
 	}
 	return list
@@ -129,7 +203,7 @@ func service(s settings.Settings) object.Object {
 func streamService() object.Object {
 	return labelled(refStream).With(m{"spec": m{
 		"type": "ClusterIP", "selector": podLabels(),
-		"ports": l{m{"name": "cloudstream", "protocol": "TCP", "port": 10003, "targetPort": 10003}},
+		"ports": l{m{"name": "cloudstream", "protocol": "TCP", "port": streamPort, "targetPort": streamPort}},
 	}})
 }
 
@@ -162,6 +236,9 @@ func cloudcoreRules() l {
 		rule("networking.istio.io", words("*"), words("get", "list", "watch")),
 		rule("operations.kubeedge.io", words("nodeupgradejobs", "nodeupgradejobs/status", "imageprepulljobs", "imageprepulljobs/status"), words("get", "list", "watch", "update", "patch")),
 		rule("", words("users", "groups"), words("impersonate")),
+		// What the container before its stream asks.
+		rule("authentication.k8s.io", words("tokenreviews"), words("create")),
+		rule("authorization.k8s.io", words("subjectaccessreviews"), words("create")),
 		rule("storage.k8s.io", words("volumeattachments"), words("get", "list", "watch")),
 	}
 }

@@ -30,6 +30,13 @@ func Made(s settings.Settings, crds []object.Object) (refs []object.Ref, objects
 	add(object.Ref{Kind: object.ClusterRoleBinding, Name: Granted}, bound(object.ClusterRole, Granted))
 	add(object.Ref{Kind: object.Role, Namespace: Where, Name: Controller}, m{"rules": rules()})
 	add(object.Ref{Kind: object.RoleBinding, Namespace: Where, Name: Controller}, bound(object.Role, Controller))
+	add(refReader, bound(object.Role, clientCAReader))
+	forPath := func(k object.Kind) object.Ref { return object.Ref{Kind: k, Namespace: Where, Name: Path} }
+	add(forPath(object.ServiceAccount), m{})
+	add(forPath(object.Role), m{"rules": l{named("", words("configmaps"), words("list", "watch"), Controller, refTunnels.Name)}})
+	add(forPath(object.RoleBinding), m{
+		"roleRef": roleRef(object.Role, Path), "subjects": l{m{"kind": "ServiceAccount", "name": Path, "namespace": Where}},
+	})
 	add(object.Ref{Kind: object.Deployment, Namespace: Where, Name: Controller}, m{"spec": controllerSpec(s)})
 	return refs, objects
 }
@@ -77,8 +84,9 @@ func rules() l {
 		named("", words("secrets"), words("list", "watch"), Name, refCA.Name, refServing.Name),
 		named("", words("secrets"), words("patch"), Name),
 		named("", words("secrets"), words("delete"), refServing.Name),
-		rule("apps", words("deployments"), words("list", "watch", "create")),
+		rule("apps", words("deployments", "daemonsets"), words("list", "watch", "create")),
 		named("apps", words("deployments"), words("patch"), Name),
+		named("apps", words("daemonsets"), words("patch", "delete"), Path),
 		rule("policy", words("poddisruptionbudgets"), words("list", "watch", "create")),
 		named("policy", words("poddisruptionbudgets"), words("patch", "delete"), Name),
 		rule("coordination.k8s.io", words("leases"), words("create")),
@@ -95,9 +103,7 @@ func controllerSpec(s settings.Settings) m {
 			"serviceAccountName": Controller, "enableServiceLinks": false, "terminationGracePeriodSeconds": 10,
 			"securityContext": m{"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": m{"type": "RuntimeDefault"}},
 			"affinity": m{
-				"nodeAffinity": m{"requiredDuringSchedulingIgnoredDuringExecution": m{"nodeSelectorTerms": l{m{"matchExpressions": l{
-					m{"key": edgeRole, "operator": "DoesNotExist"}, m{"key": serverRole, "operator": "Exists"},
-				}}}}},
+				"nodeAffinity": onServers(),
 				"podAntiAffinity": m{"preferredDuringSchedulingIgnoredDuringExecution": l{m{"weight": 100, "podAffinityTerm": m{
 					"topologyKey": "kubernetes.io/hostname", "labelSelector": m{"matchLabels": own},
 				}}}},
@@ -124,11 +130,11 @@ func Dropped(purge bool, crds []object.Object) []object.Ref {
 		}
 		return list
 	}
-	list := of(object.Deployment, Controller, Name)
+	list := append(of(object.Deployment, Controller, Name), refPath, refReader)
 	list = append(list, refService, refStream, refBudget, refConfig, refStreamKey, refRequest)
-	list = append(list, of(object.RoleBinding, Controller)...)
-	list = append(list, of(object.Role, Controller)...)
-	list = append(list, of(object.ServiceAccount, Controller, Name)...)
+	list = append(list, of(object.RoleBinding, Controller, Path)...)
+	list = append(list, of(object.Role, Controller, Path)...)
+	list = append(list, of(object.ServiceAccount, Controller, Name, Path)...)
 	for _, name := range []string{Controller, Granted, Name} {
 		list = append(list, object.Ref{Kind: object.ClusterRoleBinding, Name: name}, object.Ref{Kind: object.ClusterRole, Name: name})
 	}

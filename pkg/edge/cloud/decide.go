@@ -89,6 +89,7 @@ func decide(f facts) (a action) {
 	}
 	if !s.CloudStream {
 		a.removes(refStream, f.seen[refStream])
+		a.removes(refPath, f.seen[refPath])
 	}
 	if replicas < 2 {
 		a.removes(refBudget, f.seen[refBudget])
@@ -161,12 +162,20 @@ func (f facts) decideStream(s settings.Settings, a *action) string {
 	_, why := stream(secret, s.EdgeBlock, f.now)
 	certificate := ""
 	if secret != nil {
-		certificate = secret.Text("data", "stream.crt")
+		certificate = secret.Text("data", "stream.crt") + secret.Text("data", "streamCA.crt")
 	}
+	clients := f.seen[refClientCA].Text("data", "client-ca-file")
 	issued := csr.Text("status", "certificate")
 	switch {
-	case !s.CloudStream || why == "":
+	case !s.CloudStream:
 		a.removes(refRequest, csr)
+	case clients == "":
+		a.why = fmt.Errorf("%s does not say by what the API server knows clients", refClientCA)
+	case why == "":
+		a.removes(refRequest, csr)
+		if string(data(secret, "streamCA.crt")) != clients {
+			a.stream = streamSecret(secret.Text("data", "stream.crt"), data(secret, "stream.key"), clients)
+		}
 	case csr == nil:
 		a.request, a.block = true, s.EdgeBlock
 	case refusedRequest(csr):
@@ -177,8 +186,7 @@ func (f facts) decideStream(s settings.Settings, a *action) string {
 	case !asksFor(csr, f.key): // of a controller before this one, whose key is gone
 		a.removes(refRequest, csr)
 	case issued != "":
-		ca := f.seen[refRootCA].Text("data", "ca.crt")
-		a.stream = streamSecret(issued, f.key, ca)
+		a.stream = streamSecret(issued, f.key, clients)
 		a.removes(refRequest, csr)
 		if _, still := stream(a.stream, s.EdgeBlock, f.now); still != "" {
 			a.stream, a.why = nil, fmt.Errorf("the certificate that was issued for the stream does not serve: %s", still)
@@ -198,15 +206,25 @@ func created(o object.Object) time.Time {
 	return at
 }
 
+// record is what KubeEdge keeps of its tunnels.
+type record struct {
+	Ports map[string]int  `json:"ipTunnelPort"`
+	Used  map[string]bool `json:"port"`
+}
+
+func tunnelsOf(at object.Object) (r record, err error) {
+	if text := at.Annotation(tunnelRecord); text != "" {
+		err = json.Unmarshal([]byte(text), &r)
+	}
+	return r, err
+}
+
 // tunnels is KubeEdge's record of tunnels without the cloudcores that are gone, which KubeEdge leaves there for
 // good; nil to leave it. It is too early to say while a pod is young.
 func tunnels(seen map[object.Ref]object.Object, now time.Time) (next object.Object, early bool) {
-	var record struct {
-		Ports map[string]int  `json:"ipTunnelPort"`
-		Used  map[string]bool `json:"port"`
-	}
 	at := seen[refTunnels]
-	if json.Unmarshal([]byte(at.Annotation(tunnelRecord)), &record) != nil || len(record.Ports) == 0 {
+	record, err := tunnelsOf(at)
+	if err != nil || len(record.Ports) == 0 {
 		return nil, false
 	}
 	live := map[string]bool{}

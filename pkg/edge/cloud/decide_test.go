@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"slices"
@@ -78,7 +79,7 @@ func whole(t *testing.T) *world {
 	w.server("node-1", "10.0.0.1")
 	w.server("node-2", "10.0.0.2")
 	w.put(refCA, m{})
-	w.put(refRootCA, m{"data": m{"ca.crt": "the authority"}})
+	w.put(refClientCA, m{"data": m{"client-ca-file": "the authority"}})
 	w.stream(now.Add(-time.Hour), now.Add(365*24*time.Hour))
 	w.serves("10.0.0.1", "10.0.0.2")
 	w.settle()
@@ -208,6 +209,14 @@ func TestDecide(t *testing.T) {
 		"a certificate for another block is replaced, and until then used": {func(w *world) {
 			w.set(func(s *settings.Settings) { s.EdgeBlock = "100.127.253.0/24" })
 		}, "request"},
+		"another authority of clients reaches the stream": {func(w *world) {
+			w.put(refClientCA, m{"data": m{"client-ca-file": "another authority"}})
+		}, "store"},
+		"without one there is no request": {func(w *world) {
+			delete(w.seen, refClientCA)
+			delete(w.seen, refStreamKey)
+			delete(w.seen, refDeployment)
+		}, "why: ConfigMap kube-system/extension-apiserver-authentication does not say by what the API server knows clients"},
 		"a request of this controller is approved": {func(w *world) { delete(w.seen, refStreamKey); w.asked(w.key, m{}) }, "approve"},
 		"a request that is approved is waited for": {func(w *world) { delete(w.seen, refStreamKey); w.asked(w.key, approved) }, ""},
 		"a request of another controller is removed": {func(w *world) {
@@ -261,7 +270,7 @@ func TestDecide(t *testing.T) {
 		"one has none": {func(w *world) { w.put(refBudget, m{}) }, "remove PodDisruptionBudget kubeedge/cloudcore"},
 		"without a stream no Service of it": {
 			func(w *world) { w.set(func(s *settings.Settings) { s.CloudStream = false }) },
-			"remove Service kubeedge/cloudcore-stream, apply ConfigMap kubeedge/cloudcore, apply Service kubeedge/cloudcore, " + deployment,
+			"remove Service kubeedge/cloudcore-stream, remove DaemonSet kubeedge/zedkube-edge-path, apply ConfigMap kubeedge/cloudcore, apply Service kubeedge/cloudcore, " + deployment,
 		},
 		"a tunnel of a cloudcore that is gone is taken from the record": {func(w *world) {
 			pod(w, "a", "10.42.0.9", time.Hour)
@@ -332,6 +341,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		"the authority is gone":    {func(w *world) { delete(w.seen, refCA) }, "Secret kubeedge/casecret is gone: no edge node trusts cloudcore any more"},
 		"the authority is another": {func(w *world) { w.seen[refCA]["metadata"].(m)["uid"] = "x" }, "casecret is another one than before"},
 		"too few cloudcores":       {func(w *world) { delete(w.seen[refDeployment], "status") }, "0 of 1 cloudcores are available"},
+		"a server without a path":  {func(w *world) { w.seen[refPath]["status"].(m)["numberReady"] = 1 }, "logs and metrics of edge nodes can be read on 1 of 2 servers"},
 		"an image is missing": {func(w *world) {
 			o := w.put(object.Ref{Kind: object.Pod, Namespace: Where, Name: "a"}, m{"spec": m{"nodeName": "node-2"}, "status": m{"containerStatuses": l{missing}}})
 			o["metadata"].(m)["labels"] = podLabels()
@@ -345,11 +355,55 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := whole(t)
 			w.seen[refDeployment]["status"] = m{"availableReplicas": 1}
+			w.seen[refPath]["status"] = m{"desiredNumberScheduled": 2, "numberReady": 2}
 			row.change(w)
 			got := strings.Join(Judge(w.seen, now).Problems, "; ")
 			if (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
 				t.Errorf("the problems are %q, not %q", got, row.want)
 			}
 		})
+	}
+}
+
+func TestAnEdgeNodeIsFoundByItsAddress(t *testing.T) {
+	w := whole(t)
+	node := func(name, ip string, status m) {
+		status["addresses"] = l{m{"type": "Hostname", "address": name}, m{"type": "InternalIP", "address": ip}}
+		w.put(object.Ref{Kind: object.Node, Name: name}, m{"status": status})["metadata"].(m)["labels"] = m{edgeRole: ""}
+	}
+	node("edge-1", "100.127.254.1", m{"conditions": l{m{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-01T00:00:00Z"}}})
+	node("edge-2", "100.127.254.2", m{"conditions": l{m{"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-11-02T00:00:00Z"}}})
+	node("edge-3", "100.127.254.3", m{"nodeInfo": m{"kubeletVersion": "v1.30.7-kubeedge-v1.20.0"}})
+	w.seen[object.Ref{Kind: object.Node, Name: "edge-3"}]["metadata"].(m)["labels"] = m{}
+	for address, want := range map[string]string{
+		"100.127.254.1": "edge-1 0001-01-01 true", "100.127.254.2": "edge-2 2026-11-02 true", "100.127.254.3": "edge-3 0001-01-01 true",
+		"100.127.254.4": " 0001-01-01 false", "edge-1": " 0001-01-01 false", "10.0.0.1": " 0001-01-01 false", "": " 0001-01-01 false",
+	} {
+		name, since, known := EdgeAt(w.seen, address)
+		if got := fmt.Sprintln(name, since.Format(time.DateOnly), known); strings.TrimSuffix(got, "\n") != want {
+			t.Errorf("%s: %q, want %q", address, got, want)
+		}
+	}
+}
+
+func TestNoTunnelIsServedWhileThereShallBeNone(t *testing.T) {
+	w := whole(t)
+	record := func(text string) { w.put(refTunnels, m{})["metadata"].(m)["annotations"] = m{tunnelRecord: text} }
+	record(`{"ipTunnelPort":{"10.42.0.8":10351},"port":{"10351":true}}`)
+	if _, ports, err := Tunnels(w.seen); err != nil || ports["10.42.0.8"] != 10351 {
+		t.Errorf("it is on: %v, %v", ports, err)
+	}
+	w.set(func(s *settings.Settings) { s.CloudStream = false })
+	if _, ports, err := Tunnels(w.seen); err != nil || ports != nil {
+		t.Errorf("without a stream: %v, %v", ports, err)
+	}
+	w.set(func(s *settings.Settings) { s.Enabled = false })
+	if _, ports, err := Tunnels(w.seen); err != nil || ports != nil {
+		t.Errorf("it is off: %v, %v", ports, err)
+	}
+	w.set(func(*settings.Settings) {})
+	record("{")
+	if _, _, err := Tunnels(w.seen); err == nil {
+		t.Error("a record that cannot be read is no error")
 	}
 }

@@ -57,6 +57,10 @@ func Judge(seen map[object.Ref]object.Object, now time.Time) (r Report) {
 		}
 	}
 	if s.CloudStream {
+		wanted, ready := seen[refPath].Number("status", "desiredNumberScheduled"), seen[refPath].Number("status", "numberReady")
+		if ready < wanted || wanted == 0 {
+			r.Problems = append(r.Problems, fmt.Sprintf("logs and metrics of edge nodes can be read on %d of %d servers: kubectl -n kubeedge get pods -o wide", ready, wanted))
+		}
 		until, why := stream(seen[refStreamKey], s.EdgeBlock, now)
 		if !until.IsZero() {
 			r.Stream = &until
@@ -93,14 +97,15 @@ func lostCA(seen map[object.Ref]object.Object) string {
 // hinders says why a pod of cloudcore does not run.
 func hinders(pod object.Object) string {
 	node := pod.Text("spec", "nodeName")
-	for _, c := range pod.List("status", "containerStatuses") {
+	for _, c := range append(pod.List("status", "initContainerStatuses"), pod.List("status", "containerStatuses")...) {
 		reason := c.Text("state", "waiting", "reason")
 		switch {
 		case reason == "":
 		case strings.Contains(reason, "Image"):
 			return fmt.Sprintf("image %s is missing on node %s", c.Text("image"), node)
+		case reason == "PodInitializing":
 		default:
-			return fmt.Sprintf("cloudcore does not run on node %s: %s", node, reason)
+			return fmt.Sprintf("cloudcore does not run on node %s: container %s is in %s", node, c.Text("name"), reason)
 		}
 	}
 	for _, c := range pod.List("status", "conditions") {

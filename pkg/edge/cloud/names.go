@@ -8,8 +8,13 @@ import (
 const (
 	Name       = "cloudcore"    // of most objects of cloudcore
 	Controller = "zedkube-edge" // of the controller's own objects, and of the settings
-	Where      = "kubeedge"     // the namespace of both
+	Path       = "zedkube-edge-path"
+	Where      = "kubeedge" // the namespace of both
 	SettingsAt = "settings.json"
+
+	// whereClientCA is where the API server says by what it knows clients, and clientCAReader the role that may read it.
+	whereClientCA  = "kube-system"
+	clientCAReader = "extension-apiserver-authentication-reader"
 
 	serverRole = "node-role.kubernetes.io/control-plane"
 	edgeRole   = "node-role.kubernetes.io/edge"
@@ -27,7 +32,7 @@ var (
 	RefSettings   = object.Ref{Kind: object.ConfigMap, Namespace: Where, Name: Controller}
 	refConfig     = object.Ref{Kind: object.ConfigMap, Namespace: Where, Name: Name}
 	refTunnels    = object.Ref{Kind: object.ConfigMap, Namespace: Where, Name: "tunnelport"}
-	refRootCA     = object.Ref{Kind: object.ConfigMap, Namespace: Where, Name: "kube-root-ca.crt"}
+	refClientCA   = object.Ref{Kind: object.ConfigMap, Namespace: whereClientCA, Name: "extension-apiserver-authentication"}
 	refStreamKey  = object.Ref{Kind: object.Secret, Namespace: Where, Name: Name}
 	refCA         = object.Ref{Kind: object.Secret, Namespace: Where, Name: "casecret"}
 	refServing    = object.Ref{Kind: object.Secret, Namespace: Where, Name: "cloudcoresecret"}
@@ -36,6 +41,8 @@ var (
 	refBinding    = object.Ref{Kind: object.ClusterRoleBinding, Name: Name}
 	refDeployment = object.Ref{Kind: object.Deployment, Namespace: Where, Name: Name}
 	refService    = object.Ref{Kind: object.Service, Namespace: Where, Name: Name}
+	refPath       = object.Ref{Kind: object.DaemonSet, Namespace: Where, Name: Path}
+	refReader     = object.Ref{Kind: object.RoleBinding, Namespace: whereClientCA, Name: Controller}
 	refStream     = object.Ref{Kind: object.Service, Namespace: Where, Name: Name + "-stream"}
 	refBudget     = object.Ref{Kind: object.Budget, Namespace: Where, Name: Name}
 	refRequest    = object.Ref{Kind: object.Request, Name: "zedkube-cloudstream"}
@@ -52,6 +59,7 @@ func Views() []View {
 	of := func(k object.Kind) View { return View{Ref: object.Ref{Kind: k, Namespace: Where}} }
 	return []View{
 		{Ref: refNamespace},
+		{Ref: refClientCA},
 		{Ref: refRole},
 		{Ref: refBinding},
 		{Ref: refRequest},
@@ -60,7 +68,7 @@ func Views() []View {
 		{Ref: refServing},
 		{Ref: object.Ref{Kind: object.Node}},
 		{Ref: object.Ref{Kind: object.CRD}, Label: managedLabel + "=" + Controller},
-		of(object.ConfigMap), of(object.ServiceAccount), of(object.Service), of(object.Deployment), of(object.Budget), of(object.Pod),
+		of(object.ConfigMap), of(object.ServiceAccount), of(object.Service), of(object.Deployment), of(object.DaemonSet), of(object.Budget), of(object.Pod),
 	}
 }
 

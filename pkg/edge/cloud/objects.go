@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -68,7 +70,7 @@ func wishes(s settings.Settings, replicas int, config string, crds []object.Obje
 		wish{ref: refService, is: service(s)},
 	)
 	if s.CloudStream {
-		list = append(list, wish{ref: refStream, is: streamService()})
+		list = append(list, wish{ref: refStream, is: streamService()}, wish{ref: refPath, is: path(s)})
 	}
 	if replicas > 1 {
 		list = append(list, wish{ref: refBudget, is: budget()})
@@ -99,7 +101,49 @@ func servers(seen map[object.Ref]object.Object) (addresses []string) {
 
 // isEdge tells a Node of KubeEdge from a member (docs/decisions/0030-edge-nodes-are-no-members.md).
 func isEdge(node object.Object) bool {
-	return node.HasLabel(edgeRole) && !node.HasLabel(serverRole) && !node.HasLabel("node-uuid")
+	edge := node.HasLabel(edgeRole) || strings.Contains(node.Text("status", "nodeInfo", "kubeletVersion"), "-kubeedge-")
+	return edge && !node.HasLabel(serverRole) && !node.HasLabel("node-uuid")
+}
+
+// EdgeAt is the name of the edge node that has an address, and since when it is not Ready; zero while it is.
+func EdgeAt(seen map[object.Ref]object.Object, address string) (name string, since time.Time, known bool) {
+	for r, o := range seen {
+		if r.Kind != object.Node || !isEdge(o) {
+			continue
+		}
+		for _, a := range o.List("status", "addresses") {
+			if a.Text("type") != "InternalIP" || a.Text("address") != address {
+				continue
+			}
+			for _, c := range o.List("status", "conditions") {
+				if c.Text("type") != "Ready" || c.Text("status") == "True" {
+					continue
+				}
+				if since, _ = time.Parse(time.RFC3339, c.Text("lastTransitionTime")); since.IsZero() {
+					since = created(o)
+				}
+			}
+			return r.Name, since, true
+		}
+	}
+	return "", since, false
+}
+
+// PathViews are all that the path on a server keeps in sight.
+func PathViews() []View { return []View{{Ref: RefSettings}, {Ref: refTunnels}} }
+
+// Tunnels are the settings, and the ports of KubeEdge's record by the addresses of cloudcores; none where logs and
+// metrics of edge nodes are switched off.
+func Tunnels(seen map[object.Ref]object.Object) (s settings.Settings, ports map[string]int, err error) {
+	s, on, err := read(seen)
+	if err != nil || !on || !s.CloudStream {
+		return s, nil, err
+	}
+	record, err := tunnelsOf(seen[refTunnels])
+	if err != nil {
+		return s, nil, fmt.Errorf("read %s: %w", refTunnels, err)
+	}
+	return s, record.Ports, nil
 }
 
 // advertised are the addresses that edge nodes dial, and why there are none.

@@ -39,6 +39,9 @@ type Program struct {
 	Version string
 	Connect func(kubeconfig string) (Cluster, error)
 	Control func(ctx context.Context, kubeconfig string) error // the controller, until ctx is done
+	Stream  func(ctx context.Context, kubeconfig string) error // what stands before cloudcore's stream, until ctx is done
+	Close   func() error                                       // closes the port that cloudcore itself has for it
+	Path    func(ctx context.Context, kubeconfig string) error // the path on one server, until ctx is done
 }
 
 // New is the command line. It is "zedkube edge", too, which runs this program.
@@ -56,7 +59,8 @@ func New(p Program) *cobra.Command {
 	c := &commands{Program: p}
 	root.PersistentFlags().StringVar(&c.root, "root", "", "directory that prefixes the default of --kubeconfig")
 	root.PersistentFlags().StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>"+Kubeconfig+"; of controller: what its pod is given)")
-	root.AddCommand(c.enable(), c.disable(), c.set(), c.status(), c.controller())
+	root.AddCommand(c.enable(), c.disable(), c.set(), c.status())
+	root.AddCommand(c.pods()...)
 	return root
 }
 
@@ -70,10 +74,19 @@ func (c *commands) dial() (Cluster, error) {
 	return c.Connect(cmp.Or(c.kubeconfig, filepath.Join(c.root, Kubeconfig)))
 }
 
-func (c *commands) controller() *cobra.Command {
-	return &cobra.Command{
-		Use: "controller", Short: "Keep KubeEdge as the settings say, once elected", Args: terminal.Words(0), Hidden: true,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.Control(cmd.Context(), c.kubeconfig) },
+// pods are what the containers in the cluster run.
+func (c *commands) pods() []*cobra.Command {
+	of := func(name, short string, run func(ctx context.Context, kubeconfig string) error) *cobra.Command {
+		return &cobra.Command{
+			Use: name, Short: short, Args: terminal.Words(0), Hidden: true,
+			RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), c.kubeconfig) },
+		}
+	}
+	return []*cobra.Command{
+		of("controller", "Keep KubeEdge as the settings say, once elected", c.Control),
+		of("close-stream", "Close the port of cloudcore that asks nobody who he is", func(context.Context, string) error { return c.Close() }),
+		of("stream", "Pass on requests for edge nodes to cloudcore, of those who may", c.Stream),
+		of("path", "Lead requests for edge nodes to cloudcore, on this server", c.Path),
 	}
 }
 

@@ -25,6 +25,7 @@ var (
 	Service            = Kind{"", "v1", "Service", "services"}
 	ServiceAccount     = Kind{"", "v1", "ServiceAccount", "serviceaccounts"}
 	Deployment         = Kind{"apps", "v1", "Deployment", "deployments"}
+	DaemonSet          = Kind{"apps", "v1", "DaemonSet", "daemonsets"}
 	Budget             = Kind{"policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"}
 	ClusterRole        = Kind{"rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"}
 	ClusterRoleBinding = Kind{"rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings"}

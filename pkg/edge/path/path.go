@@ -69,6 +69,7 @@ type Component struct {
 
 	mu     sync.Mutex
 	wanted Wanted
+	looked bool  // at what is wanted, at least once
 	why    error // why something of it is not so
 
 	ports  map[int]*listener
@@ -78,7 +79,6 @@ type Component struct {
 // Run steps until ctx is done, and leaves no route and no connection behind.
 func (c *Component) Run(ctx context.Context) {
 	c.ports, c.places = map[int]*listener{}, make(chan struct{}, connections)
-	c.set(Wanted{}, errors.New("nothing is known yet"))
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Kube)
 	c.stop()
 }
@@ -97,13 +97,16 @@ func (c *Component) stop() {
 func (c *Component) Ready() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.looked {
+		return errors.New("what is wanted is not known yet")
+	}
 	return c.why
 }
 
 func (c *Component) set(w Wanted, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wanted, c.why = w, why
+	c.wanted, c.why, c.looked = w, why, true
 }
 
 // Step looks and does what is missing.

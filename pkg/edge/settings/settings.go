@@ -3,10 +3,12 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -86,14 +88,14 @@ func Keys() []Key {
 		{"httpsPort", "", "default 31002, with LoadBalancer 10002"},
 		{"cloudStreamPort", "", "default 31003, with LoadBalancer 10003; open only with exposeCloudStream"},
 		{"cloudTunnelPort", "", "default 31004, with LoadBalancer 10004"},
-		{"exposeCloudStream", "", "opens cloudStreamPort: anyone who reaches it has a shell in every pod at the edge"},
+		{"exposeCloudStream", "", "opens cloudStreamPort to the site; it asks who somebody is, as a kubelet does"},
 		{"edgeBlock", cloudcore, "the network of 254 addresses that edge nodes have, for this only"},
 		{"destinationAddress", "", "where requests for logs and metrics are sent; none for the cloudcore that has the tunnel"},
 		{"destinationPort", "", "the port there; default 10003, with a destinationAddress 31003"},
-		{"logPort", "", "port of requests for logs, of edge nodes before KubeEdge 1.12"},
-		{"metricsPort", "", "port of requests for metrics, of edge nodes before KubeEdge 1.12"},
+		{"logPort", "", "port of requests for logs, of edge nodes before KubeEdge 1.12; served where a server has it free"},
+		{"metricsPort", "", "port of requests for metrics, of edge nodes before KubeEdge 1.12; served where a server has it free"},
 		{"image", cloudcore, "cloudcore's image, on the disk of each server"},
-		{"controllerImage", "the controller", "the image of zedkube-edge itself"},
+		{"controllerImage", "all of KubeEdge here", "the image of zedkube-edge itself"},
 	}
 }
 
@@ -299,6 +301,15 @@ func (s Settings) Open() []Port {
 	return slices.DeleteFunc(s.All(), func(p Port) bool { return !p.Open })
 }
 
+// Destination is where all requests for edge nodes are sent, as in 192.0.2.1:31003; "" for the cloudcore that has
+// the tunnel.
+func (s Settings) Destination() string {
+	if s.DestinationAddress == "" {
+		return ""
+	}
+	return net.JoinHostPort(s.DestinationAddress, strconv.Itoa(cmp.Or(s.DestinationPort, 31003)))
+}
+
 // Warnings are what is allowed and should be known, in sentences.
 func (s Settings) Warnings() (list []string) {
 	if s.HA && s.ServiceType == NodePort && len(s.AdvertiseAddress) == 1 {
@@ -309,7 +320,7 @@ func (s Settings) Warnings() (list []string) {
 			"those are covered only by serviceType LoadBalancer, or where edge nodes are given several addresses")
 	}
 	if s.ExposeCloudStream {
-		list = append(list, "exposeCloudStream: anyone who reaches port "+strconv.Itoa(s.All()[3].Port)+" has a shell in every pod at the edge, without any password")
+		list = append(list, "exposeCloudStream: port "+strconv.Itoa(s.All()[3].Port)+" is open to the site. It asks for a certificate or a token of this cluster, as a kubelet does")
 	}
 	if !s.HTTPS {
 		list = append(list, "https is false: no edge node can join")

@@ -101,7 +101,7 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endsWithin)
 		defer cancel()
 		if web.Shutdown(ending) != nil {
-			_ = web.Close() // whoever follows a log asks again
+			_ = web.Close() // who follows a log asks again
 		}
 	})
 	defer stopped()
@@ -141,7 +141,9 @@ func (s Server) handler() (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, code, why := s.admit(r)
 		if code != http.StatusOK {
-			refusals.Do(func() { s.Log.Warnf("refused %s %s to %q from %s: %s", r.Method, r.URL.Path, who.Name, r.RemoteAddr, why) })
+			refusals.Do(func() {
+				s.Log.Warnf("refused %s %s to %q from %s: %s", r.Method, r.URL.Path, who.Name, r.RemoteAddr, why)
+			})
 			http.Error(w, why, code)
 			return
 		}

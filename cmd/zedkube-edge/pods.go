@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	kubeedge "github.com/zedkube/zedkube/kubeapi/edge"
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/edge/cloud"
+	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/pkg/edge/path"
+	"github.com/zedkube/zedkube/pkg/edge/stream"
+)
+
+// keeping has a client that keeps these views in sight until ctx is done.
+func keeping(ctx context.Context, kubeconfig string, of []cloud.View) (client *kubeedge.Client, ended <-chan struct{}, err error) {
+	if client, err = kubeedge.Connect(kubeconfig); err != nil {
+		return nil, nil, err
+	}
+	end := make(chan struct{})
+	go func() {
+		defer close(end)
+		client.Keep(ctx, views(of))
+	}()
+	return client, end, nil
+}
+
+// asking is the API server as the stream asks it.
+type asking struct{ *kubeedge.Client }
+
+func (a asking) Who(ctx context.Context, token string) (stream.User, bool, error) {
+	who, known, err := a.Client.Who(ctx, token)
+	return stream.User(who), known, err
+}
+
+func (a asking) May(ctx context.Context, who stream.User, what stream.Access) (bool, string, error) {
+	return a.Client.May(ctx, kubeedge.Caller(who), what.Node, what.Verb, what.Subresource)
+}
+
+func (a asking) NodeAt(address string) (stream.Node, bool) {
+	seen, _ := a.Seen()
+	name, since, known := cloud.EdgeAt(seen, address)
+	return stream.Node{Name: name, Since: since}, known
+}
+
+// serveStream stands before the stream of the cloudcore in this pod until ctx is done.
+func serveStream(ctx context.Context, log logrus.FieldLogger, kubeconfig string) error {
+	l, err := net.Listen("tcp", fmt.Sprintf(":%d", stream.Port))
+	if err != nil {
+		return fmt.Errorf("serve the stream: %w", err)
+	}
+	return streamAt(ctx, log, kubeconfig, l, cloud.StreamDir, fmt.Sprintf("127.0.0.1:%d", stream.Behind))
+}
+
+// streamAt serves on l, with the certificate of a directory, what listens at behind.
+func streamAt(ctx context.Context, log logrus.FieldLogger, kubeconfig string, l net.Listener, dir, behind string) error {
+	defer l.Close()
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(dir, "stream.crt"), filepath.Join(dir, "stream.key"))
+	if err != nil {
+		return fmt.Errorf("read the stream's certificate: %w", err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "streamCA.crt"))
+	if err != nil {
+		return fmt.Errorf("read by what clients are known: %w", err)
+	}
+	clients := x509.NewCertPool()
+	if !clients.AppendCertsFromPEM(text) {
+		return errors.New("read by what clients are known: streamCA.crt has no certificate")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	client, ended, err := keeping(ctx, kubeconfig, []cloud.View{{Ref: object.Ref{Kind: object.Node}}})
+	if err != nil {
+		cancel()
+		return err
+	}
+	defer func() { cancel(); <-ended }()
+	return stream.Server{Log: log, Kube: asking{client}, Certificate: certificate, Clients: clients, Behind: behind}.Serve(ctx, l)
+}
+
+// leading is what the path is told by the cluster.
+type leading struct{ *kubeedge.Client }
+
+// Wanted implements path.Kube.
+func (k leading) Wanted() (path.Wanted, error) {
+	seen, whole := k.Seen()
+	if !whole {
+		return path.Wanted{}, errors.New("the settings are not in sight yet")
+	}
+	s, record, err := cloud.Tunnels(seen)
+	if err != nil || record == nil {
+		return path.Wanted{}, err
+	}
+	block, err := netip.ParsePrefix(s.EdgeBlock)
+	if err != nil {
+		return path.Wanted{}, fmt.Errorf("read edgeBlock: %w", err)
+	}
+	return path.Wanted{Block: block, Ports: path.Ports(record, stream.Port, s.Destination(), s.LogPort, s.MetricsPort)}, nil
+}
+
+// servePath leads requests for edge nodes on this server until ctx is done.
+func servePath(ctx context.Context, log logrus.FieldLogger, kubeconfig string) error {
+	ready, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", cloud.PathReady))
+	if err != nil {
+		return fmt.Errorf("serve readiness: %w", err)
+	}
+	return pathWith(ctx, log, kubeconfig, path.Routes{}, ready)
+}
+
+func pathWith(ctx context.Context, log logrus.FieldLogger, kubeconfig string, host path.Host, ready net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	client, ended, err := keeping(ctx, kubeconfig, cloud.PathViews())
+	if err != nil {
+		cancel()
+		return errors.Join(err, ready.Close())
+	}
+	defer func() { cancel(); <-ended }()
+	c := &path.Component{Log: log, Pulse: &loop.Pulse{}, Kube: leading{client}, Host: host}
+	web := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := c.Ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(ready) }()
+	c.Run(ctx)
+	if err := errors.Join(web.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve readiness: %w", err)
+	}
+	return nil
+}
