@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // edgeNode is a Node of KubeEdge whose kubelet is to be asked at an address.
@@ -46,6 +47,23 @@ func (s *site) edgeNode(name string, at *net.TCPAddr) (remove func()) {
 	})
 	return func() {
 		if err := s.kube.CoreV1().Nodes().Delete(s.Context(), name, metav1.DeleteOptions{}); err != nil {
+			s.Error(err)
+		}
+	}
+}
+
+// podOn is a pod that a node has.
+func (s *site) podOn(node string) (remove func()) {
+	s.Helper()
+	pods := s.kube.CoreV1().Pods(namespace)
+	if _, err := pods.Create(s.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "on-" + node},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+	}, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	return func() {
+		if err := pods.Delete(s.Context(), "on-"+node, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 			s.Error(err)
 		}
 	}
@@ -139,12 +157,13 @@ func (s *site) theStreamAsksWho(ctx context.Context) {
 	s.mayRead("scraper", "metrics")
 	defer s.forget("scraper")
 
+	defer s.podOn("edge-stream")()
 	s.until("the API server reads a log", func() error {
-		got, err := s.kube.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/edge-stream/proxy/containerLogs/a/b/c").DoRaw(ctx)
-		if err == nil && string(got) != "cloudcore: /containerLogs/a/b/c" {
-			err = fmt.Errorf("it is %q", got)
+		got, err := s.kube.CoreV1().Pods(namespace).GetLogs("on-edge-stream", &corev1.PodLogOptions{}).DoRaw(ctx)
+		if err != nil || string(got) != "cloudcore: /containerLogs/kubeedge/on-edge-stream/a" {
+			return fmt.Errorf("it is %q, %w", got, err)
 		}
-		return err
+		return nil
 	})
 	for _, row := range []struct{ what, path, token, want string }{
 		{"a scraper reads metrics", "/metrics/resource", s.token("scraper"), "200 cloudcore: /metrics/resource"},
