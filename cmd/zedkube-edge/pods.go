@@ -56,7 +56,7 @@ func (a asking) NodeAt(address string) (stream.Node, bool) {
 
 // serveStream stands before the stream of the cloudcore in this pod until ctx is done.
 func serveStream(ctx context.Context, log logrus.FieldLogger, kubeconfig string) error {
-	l, err := net.Listen("tcp", fmt.Sprintf(":%d", stream.Port))
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", stream.Port))
 	if err != nil {
 		return fmt.Errorf("serve the stream: %w", err)
 	}
@@ -110,7 +110,7 @@ func (k leading) Wanted() (path.Wanted, error) {
 
 // servePath leads requests for edge nodes on this server until ctx is done.
 func servePath(ctx context.Context, log logrus.FieldLogger, kubeconfig string) error {
-	ready, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", cloud.PathReady))
+	ready, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", cloud.PathReady))
 	if err != nil {
 		return fmt.Errorf("serve readiness: %w", err)
 	}

@@ -346,8 +346,12 @@ func TestAnUpgradedConnectionCarriesBothWays(t *testing.T) {
 	fmt.Fprint(c, "POST /exec/a/b/c HTTP/1.1\r\nHost: 100.127.254.1:10351\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
 	read := bufio.NewReader(c)
 	answer, err := http.ReadResponse(read, nil)
-	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatal(answer, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(answer.Status)
 	}
 	fmt.Fprint(c, "ls\n")
 	if line, err := read.ReadString('\n'); err != nil || line != "you said ls\n" {
