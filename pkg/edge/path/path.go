@@ -32,6 +32,7 @@ const (
 	period      = 5 * time.Second // how soon a route is back that somebody has removed
 	dialWithin  = 3 * time.Second
 	connections = 1000 // at once on one server
+	ownKubelet  = 10250
 )
 
 // Wanted is what the path shall do.
@@ -267,4 +268,6 @@ func Ports(record map[string]int, streamPort int, destination string, further ..
 	return ports
 }
 
-func isPort(n int) bool { return n > 0 && n <= math.MaxUint16 }
+// isPort reports whether a port may be served. That of the server's own kubelet is never taken, also while it is free:
+// the kubelet could not start again.
+func isPort(n int) bool { return n > 0 && n <= math.MaxUint16 && n != ownKubelet }

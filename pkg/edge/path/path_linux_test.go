@@ -278,8 +278,8 @@ func TestTheEndEndsConnections(t *testing.T) {
 }
 
 func TestPortsOfTheRecord(t *testing.T) {
-	record := map[string]int{"10.42.1.9": 10352, "10.42.0.7": 10351, "no address": 10353, "10.42.0.8": 70000, "10.42.0.9": 0}
-	got := fmt.Sprint(Ports(record, 10003, "", 10350, 10351, 0))
+	record := map[string]int{"10.42.1.9": 10352, "10.42.0.7": 10351, "no address": 10353, "10.42.0.8": 70000, "10.42.0.9": 0, "10.42.0.6": 10250}
+	got := fmt.Sprint(Ports(record, 10003, "", 10350, 10351, 0, 10250))
 	if want := "map[10350:{10.42.0.7:10003 true} 10351:{10.42.0.7:10003 false} 10352:{10.42.1.9:10003 false}]"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
