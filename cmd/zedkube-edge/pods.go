@@ -48,10 +48,15 @@ func (a asking) May(ctx context.Context, who stream.User, what stream.Access) (b
 	return a.Client.May(ctx, kubeedge.Caller(who), what.Node, what.Verb, what.Subresource)
 }
 
-func (a asking) NodeAt(address string) (stream.Node, bool) {
+func (a asking) Node(nameOrAddress string) (stream.Node, bool) {
 	seen, _ := a.Seen()
-	name, since, known := cloud.EdgeAt(seen, address)
-	return stream.Node{Name: name, Since: since}, known
+	name, address, since, known := cloud.Edge(seen, nameOrAddress)
+	return stream.Node{Name: name, Address: address, Since: since}, known
+}
+
+func (a asking) NodeOf(ctx context.Context, namespace, pod string) (string, error) {
+	o, err := a.Get(ctx, object.Ref{Kind: object.Pod, Namespace: namespace, Name: pod})
+	return o.Text("spec", "nodeName"), err
 }
 
 // serveStream stands before the stream of the cloudcore in this pod until ctx is done.

@@ -167,8 +167,9 @@ func (s *site) theStreamAsksWho(ctx context.Context) {
 	})
 	for _, row := range []struct{ what, path, token, want string }{
 		{"a scraper reads metrics", "/metrics/resource", s.token("scraper"), "200 cloudcore: /metrics/resource"},
-		{"but no log", "/containerLogs/a/b/c", s.token("scraper"), "403 system:serviceaccount:kubeedge:scraper may not get nodes/proxy of edge-stream"},
-		{"cloudcore itself may not", "/exec/a/b/c", s.token("cloudcore"), "403 system:serviceaccount:kubeedge:cloudcore may not get nodes/proxy of edge-stream"},
+		{"but no log", "/containerLogs/kubeedge/on-edge-stream/a", s.token("scraper"), "403 system:serviceaccount:kubeedge:scraper may not get nodes/proxy of edge-stream"},
+		{"cloudcore itself may not", "/exec/kubeedge/on-edge-stream/a", s.token("cloudcore"), "403 system:serviceaccount:kubeedge:cloudcore may not get nodes/proxy of edge-stream"},
+		{"nobody learns what pods there are", "/exec/a/b/c", s.token("cloudcore"), "403 system:serviceaccount:kubeedge:cloudcore may not get nodes/proxy of all nodes"},
 		{"a stranger may nothing", "/exec/a/b/c", "", "401 neither a client certificate"},
 		{"a made-up token is nobody's", "/metrics/resource", "made-up", "401 neither a client certificate"},
 	} {

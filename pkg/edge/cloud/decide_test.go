@@ -365,7 +365,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-func TestAnEdgeNodeIsFoundByItsAddress(t *testing.T) {
+func TestAnEdgeNodeIsFoundByItsNameAndItsAddress(t *testing.T) {
 	w := whole(t)
 	node := func(name, ip string, status m) {
 		status["addresses"] = l{m{"type": "Hostname", "address": name}, m{"type": "InternalIP", "address": ip}}
@@ -376,11 +376,12 @@ func TestAnEdgeNodeIsFoundByItsAddress(t *testing.T) {
 	node("edge-3", "100.127.254.3", m{"nodeInfo": m{"kubeletVersion": "v1.30.7-kubeedge-v1.20.0"}})
 	w.seen[object.Ref{Kind: object.Node, Name: "edge-3"}]["metadata"].(m)["labels"] = m{}
 	for address, want := range map[string]string{
-		"100.127.254.1": "edge-1 0001-01-01 true", "100.127.254.2": "edge-2 2026-11-02 true", "100.127.254.3": "edge-3 0001-01-01 true",
-		"100.127.254.4": " 0001-01-01 false", "edge-1": " 0001-01-01 false", "10.0.0.1": " 0001-01-01 false", "": " 0001-01-01 false",
+		"100.127.254.1": "edge-1 100.127.254.1 0001-01-01 true", "100.127.254.2": "edge-2 100.127.254.2 2026-11-02 true",
+		"100.127.254.3": "edge-3 100.127.254.3 0001-01-01 true", "edge-2": "edge-2 100.127.254.2 2026-11-02 true",
+		"100.127.254.4": "  0001-01-01 false", "10.0.0.1": "  0001-01-01 false", "node-1": "  0001-01-01 false", "": "  0001-01-01 false",
 	} {
-		name, since, known := EdgeAt(w.seen, address)
-		if got := fmt.Sprintln(name, since.Format(time.DateOnly), known); strings.TrimSuffix(got, "\n") != want {
+		name, address, since, known := Edge(w.seen, address)
+		if got := fmt.Sprintln(name, address, since.Format(time.DateOnly), known); strings.TrimSuffix(got, "\n") != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
 	}

@@ -88,11 +88,8 @@ func servers(seen map[object.Ref]object.Object) (addresses []string) {
 		if r.Kind != object.Node || isEdge(o) || !o.HasLabel(serverRole) {
 			continue
 		}
-		for _, a := range o.List("status", "addresses") {
-			if a.Text("type") == "InternalIP" {
-				addresses = append(addresses, a.Text("address"))
-				break
-			}
+		if a := ownAddress(o); a != "" {
+			addresses = append(addresses, a)
 		}
 	}
 	slices.Sort(addresses)
@@ -105,28 +102,36 @@ func isEdge(node object.Object) bool {
 	return edge && !node.HasLabel(serverRole) && !node.HasLabel("node-uuid")
 }
 
-// EdgeAt is the name of the edge node that has an address, and since when it is not Ready; zero while it is.
-func EdgeAt(seen map[object.Ref]object.Object, address string) (name string, since time.Time, known bool) {
+// Edge is the edge node of that name or address, its address, and since when it is not Ready; zero while it is.
+func Edge(seen map[object.Ref]object.Object, nameOrAddress string) (name, address string, since time.Time, known bool) {
 	for r, o := range seen {
 		if r.Kind != object.Node || !isEdge(o) {
 			continue
 		}
-		for _, a := range o.List("status", "addresses") {
-			if a.Text("type") != "InternalIP" || a.Text("address") != address {
+		if address = ownAddress(o); r.Name != nameOrAddress && (address == "" || address != nameOrAddress) {
+			continue
+		}
+		for _, c := range o.List("status", "conditions") {
+			if c.Text("type") != "Ready" || c.Text("status") == "True" {
 				continue
 			}
-			for _, c := range o.List("status", "conditions") {
-				if c.Text("type") != "Ready" || c.Text("status") == "True" {
-					continue
-				}
-				if since, _ = time.Parse(time.RFC3339, c.Text("lastTransitionTime")); since.IsZero() {
-					since = created(o)
-				}
+			if since, _ = time.Parse(time.RFC3339, c.Text("lastTransitionTime")); since.IsZero() {
+				since = created(o)
 			}
-			return r.Name, since, true
+		}
+		return r.Name, address, since, true
+	}
+	return "", "", since, false
+}
+
+// ownAddress is the address of a node in the cluster; "" for none.
+func ownAddress(node object.Object) string {
+	for _, a := range node.List("status", "addresses") {
+		if a.Text("type") == "InternalIP" {
+			return a.Text("address")
 		}
 	}
-	return "", since, false
+	return ""
 }
 
 // PathViews are all that the path on a server keeps in sight.

@@ -7,6 +7,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,6 +19,8 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,9 +58,9 @@ type Access struct {
 	Node, Verb, Subresource string
 }
 
-// Node is what is known of the edge node at an address.
+// Node is what is known of an edge node.
 type Node struct {
-	Name string
+	Name, Address string
 	// Since is when it was last seen to change to not Ready; zero while it is Ready.
 	Since time.Time
 }
@@ -68,8 +71,10 @@ type Kube interface {
 	Who(ctx context.Context, token string) (who User, known bool, err error)
 	// May returns nil where he may, and an error that says why not where he may not.
 	May(ctx context.Context, who User, what Access) (may bool, why string, err error)
-	// NodeAt returns the edge node that has an address.
-	NodeAt(address string) (n Node, known bool)
+	// Node returns the edge node of that name or address.
+	Node(nameOrAddress string) (n Node, known bool)
+	// NodeOf returns the name of the node that has a pod; "" where there is no such pod.
+	NodeOf(ctx context.Context, namespace, pod string) (node string, err error)
 }
 
 // Server serves one pod of cloudcore. Every field is required.
@@ -122,8 +127,13 @@ func (s Server) handler() (http.Handler, error) {
 	pass := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(behind)
-			r.Out.Host = r.In.Host // cloudcore finds the edge node by it
+			// cloudcore finds the edge node by what was found here, and by nothing else that the request says.
+			r.Out.URL.Path, r.Out.URL.RawPath = r.In.URL.Path, ""
+			r.Out.Header.Del("X-Forwarded-Uri")
 			r.Out.Header.Del("Authorization")
+			if to, known := r.In.Context().Value(found{}).(Node); known {
+				r.Out.Host = net.JoinHostPort(to.Address, strconv.Itoa(Port))
+			}
 		},
 		FlushInterval: -1, // a log is followed
 		Transport: &http.Transport{
@@ -133,13 +143,14 @@ func (s Server) handler() (http.Handler, error) {
 		},
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			s.Log.WithError(err).Warnf("no answer of the edge node at %s", r.Host)
-			http.Error(w, fmt.Sprintf("the edge node at %s has not answered within %s", r.Host, answerWithin), http.StatusGatewayTimeout)
+			to, _ := r.Context().Value(found{}).(Node)
+			s.Log.WithError(err).Warnf("no answer of edge node %s", to.Name)
+			http.Error(w, fmt.Sprintf("edge node %s has not answered within %s", to.Name, answerWithin), http.StatusGatewayTimeout)
 		},
 	}
 	refusals := &rate.Sometimes{Interval: time.Second} // a stranger does not fill the log
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, code, why := s.admit(r)
+		who, to, code, why := s.admit(r)
 		if code != http.StatusOK {
 			refusals.Do(func() {
 				s.Log.Warnf("refused %s %s to %q from %s: %s", r.Method, r.URL.Path, who.Name, r.RemoteAddr, why)
@@ -148,53 +159,82 @@ func (s Server) handler() (http.Handler, error) {
 			return
 		}
 		if r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" {
-			s.Log.Infof("%s: %s %s of %s", who.Name, r.Method, r.URL.Path, r.Host)
+			s.Log.Infof("%s: %s %s of %s", who.Name, r.Method, r.URL.Path, to.Name)
 		}
-		pass.ServeHTTP(w, r)
+		pass.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), found{}, to)))
 	}), nil
 }
 
-// admit says whether a request is passed on: http.StatusOK, or another code and why not.
-func (s Server) admit(r *http.Request) (who User, code int, why string) {
+// found is the key of the edge node that a request is for.
+type found struct{}
+
+// admit says whether a request is passed on, and to which edge node: http.StatusOK, or another code and why not.
+func (s Server) admit(r *http.Request) (who User, to Node, code int, why string) {
 	ctx, cancel := context.WithTimeout(r.Context(), asksWithin)
 	defer cancel()
 	who, known, err := s.who(ctx, r)
 	if err != nil {
-		return who, http.StatusServiceUnavailable, "it cannot be asked who you are: " + err.Error()
+		return who, to, http.StatusServiceUnavailable, "it cannot be asked who you are: " + err.Error()
 	}
 	if !known {
-		return who, http.StatusUnauthorized, "neither a client certificate of this cluster nor a valid token"
+		return who, to, http.StatusUnauthorized, "neither a client certificate of this cluster nor a valid token"
 	}
-	address, _, err := net.SplitHostPort(r.Host)
+	to, there, err := s.target(ctx, r)
 	if err != nil {
-		address = r.Host
+		return who, to, http.StatusServiceUnavailable, "it cannot be asked which edge node that is: " + err.Error()
 	}
-	node, there := s.Kube.NodeAt(address)
-	if !there {
-		return who, http.StatusNotFound, fmt.Sprintf("no edge node has the address %q", address)
-	}
-	for _, what := range wanted(r, node.Name) {
+	for _, what := range wanted(r, to.Name) {
 		may, reason, err := s.Kube.May(ctx, who, what)
 		if err != nil {
-			return who, http.StatusServiceUnavailable, "it cannot be asked what you may: " + err.Error()
+			return who, to, http.StatusServiceUnavailable, "it cannot be asked what you may: " + err.Error()
 		}
 		if may {
 			why = ""
 			break
 		}
-		why = fmt.Sprintf("%s may not %s nodes/%s of %s", who.Name, what.Verb, what.Subresource, what.Node)
-		if reason != "" {
-			why += ": " + reason
-		}
+		why = strings.TrimSuffix(fmt.Sprintf("%s may not %s nodes/%s of %s: %s", who.Name, what.Verb, what.Subresource, cmp.Or(what.Node, "all nodes"), reason), ": ")
 	}
 	switch {
 	case why != "":
-		return who, http.StatusForbidden, why
-	case !node.Since.IsZero():
-		return who, http.StatusServiceUnavailable, fmt.Sprintf("edge node %s is offline since %s; its logs can be read when it is back",
-			node.Name, node.Since.UTC().Format(time.RFC3339))
+		return who, to, http.StatusForbidden, why
+	case !there:
+		return who, to, http.StatusNotFound, "no edge node has that: " + r.URL.Path
+	case !to.Since.IsZero():
+		return who, to, http.StatusServiceUnavailable, fmt.Sprintf("edge node %s is offline since %s; its logs can be read when it is back",
+			to.Name, to.Since.UTC().Format(time.RFC3339))
 	}
-	return who, http.StatusOK, ""
+	return who, to, http.StatusOK, ""
+}
+
+// target is the edge node that a request is for, as cloudcore will take it: of a log, an exec or an attach the one that
+// has the pod; of measurements the one whose address is asked, or, since the API server passes on its own address with
+// nodes/proxy, the one that it says in X-Forwarded-Uri. KubeEdge serves nothing else.
+func (s Server) target(ctx context.Context, r *http.Request) (to Node, there bool, err error) {
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if slices.Contains(parts, "..") || slices.Contains(parts, ".") || slices.Contains(parts, "") {
+		return to, false, nil
+	}
+	switch n := len(parts); {
+	case parts[0] == "containerLogs" && n == 4, (parts[0] == "exec" || parts[0] == "attach") && (n == 4 || n == 5):
+		name, err := s.Kube.NodeOf(ctx, parts[1], parts[2])
+		if err != nil || name == "" {
+			return to, false, err
+		}
+		to, there = s.Kube.Node(name)
+	case parts[0] == "stats", parts[0] == "metrics":
+		address, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			address = r.Host
+		}
+		if to, there = s.Kube.Node(address); there {
+			break
+		}
+		if said := strings.Split(r.Header.Get("X-Forwarded-Uri"), "/"); len(said) > 6 && strings.Join(said[:4], "/") == "/api/v1/nodes" {
+			name := strings.Split(said[4], ":") // NAME, or as in https:NAME:10351
+			to, there = s.Kube.Node(name[min(1, len(name)-1)])
+		}
+	}
+	return to, there, nil
 }
 
 // who finds out who asks, by his certificate or by his token. The handshake has verified the certificate.

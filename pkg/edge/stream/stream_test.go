@@ -94,8 +94,18 @@ func (r *rights) May(_ context.Context, who User, what Access) (bool, string, er
 	return may, "", r.broken
 }
 
-func (r *rights) NodeAt(address string) (Node, bool) {
-	return Node{"edge-1", r.off}, address == "100.127.254.1"
+func (r *rights) Node(nameOrAddress string) (Node, bool) {
+	switch nameOrAddress {
+	case "100.127.254.1", "edge-1":
+		return Node{"edge-1", "100.127.254.1", r.off}, true
+	case "100.127.254.2", "edge-2":
+		return Node{"edge-2", "100.127.254.2", r.off}, true
+	}
+	return Node{}, false
+}
+
+func (r *rights) NodeOf(_ context.Context, namespace, pod string) (string, error) {
+	return map[string]string{"default/a": "edge-1", "default/other": "edge-2", "default/member": "node-1"}[namespace+"/"+pod], r.broken
 }
 
 // stage is a server before a cloudcore, and who may ask it.
@@ -199,9 +209,17 @@ func TestOnlyWhoMayIsPassedOn(t *testing.T) {
 		{"a stranger without anything", s.client(), "POST", "100.127.254.1:10351/exec/default/a/b", "", 401, "neither a client certificate"},
 		{"a stranger with a token that he made up", s.client(), "GET", "100.127.254.1:10351/metrics/resource", "bad", 401, "neither a client certificate"},
 		{"a stranger with a certificate of his own", s.client(newAuthority(t).client(t, "system:apiserver", "system:masters")), "GET", "100.127.254.1:10351/pods", "", 0, "certificate"},
-		{"the certificate of an edge node", s.client(s.ca.client(t, "system:node:edge-2", "system:nodes")), "GET", "100.127.254.1:10351/pods", "", 403, "may not get nodes/proxy of edge-1"},
-		{"an address of no edge node", apiServer, "GET", "10.77.0.11:10351/pods", "", 404, `no edge node has the address "10.77.0.11"`},
-		{"no path at all", apiServer, "GET", "100.127.254.1", "", 200, "a line"},
+		{"the certificate of an edge node", s.client(s.ca.client(t, "system:node:edge-2", "system:nodes")), "GET", "100.127.254.1:10351/containerLogs/default/a/b", "", 403, "may not get nodes/proxy of edge-1"},
+		{"an address of no edge node", apiServer, "GET", "10.77.0.11:10351/stats/summary", "", 404, "no edge node has that: /stats/summary"},
+		{"an address without a port", apiServer, "GET", "100.127.254.1/stats/summary", "", 200, "a line"},
+		{"a pod that does not exist", apiServer, "GET", "100.127.254.1:10351/containerLogs/default/none/b", "", 404, "no edge node has that"},
+		{"nobody learns which pods exist", s.client(), "GET", "100.127.254.1:10351/containerLogs/default/none/b", "good", 403, "may not get nodes/proxy of all nodes"},
+		{"a pod of a member", apiServer, "GET", "100.127.254.1:10351/containerLogs/default/member/b", "", 404, "no edge node has that"},
+		{"an exec with the UID of the pod", apiServer, "POST", "10.77.0.11:6443/exec/default/a/uid/b", "", 200, "a line"},
+		{"what KubeEdge does not serve", apiServer, "GET", "100.127.254.1:10351/pods", "", 404, "no edge node has that"},
+		{"a path with dots", apiServer, "GET", "100.127.254.1:10351/containerLogs/default/x/../a/b", "", 404, "no edge node has that"},
+		{"a path with a hidden slash", apiServer, "GET", "100.127.254.1:10351/containerLogs/default%2Fa/b/c/d", "", 404, "no edge node has that"},
+		{"no path at all", apiServer, "GET", "100.127.254.1", "", 404, "no edge node has that"},
 	} {
 		code, text := says(t, c.client, c.method, c.at, c.token)
 		if code != c.code || !strings.Contains(text, c.text) {
@@ -215,13 +233,61 @@ func TestOnlyWhoMayIsPassedOn(t *testing.T) {
 			if r.Header.Get("Authorization") != "" {
 				t.Errorf("%s: cloudcore got the token", c.what)
 			}
-			if host, _, _ := strings.Cut(c.at, "/"); r.Host != host {
+			if r.Host != "100.127.254.1:10003" {
 				t.Errorf("%s: cloudcore is asked for %q", c.what, r.Host)
 			}
 		default:
 			if code == http.StatusOK {
 				t.Errorf("%s: cloudcore did not get it", c.what)
 			}
+		}
+	}
+}
+
+// Of a request for a pod cloudcore asks the node that has the pod, whatever the request's address, and of one for
+// measurements the node that X-Forwarded-Uri names, if there is one.
+func TestPermissionIsAskedForTheNodeThatCloudcoreWillAsk(t *testing.T) {
+	s := newStage(t, answers("a line"))
+	client := s.client(s.ca.client(t, "a", "system:masters"))
+	for _, c := range []struct{ at, forwarded, node, host string }{
+		{"100.127.254.1:10351/exec/default/other/b", "", "edge-2", "100.127.254.2:10003"},
+		{"100.127.254.1:10351/stats/summary", "/api/v1/nodes/edge-2/proxy/stats/summary", "edge-1", "100.127.254.1:10003"},
+		{"10.77.0.11:6443/stats/summary", "/api/v1/nodes/edge-2/proxy/stats/summary", "edge-2", "100.127.254.2:10003"},
+		{"10.77.0.11:6443/metrics/cadvisor", "/api/v1/nodes/https:edge-2:10351/proxy/metrics/cadvisor", "edge-2", "100.127.254.2:10003"},
+	} {
+		s.kube.asked = nil
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+c.at, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Forwarded-Uri", c.forwarded)
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", c.at, answer.Status)
+			continue
+		}
+		got := <-s.got
+		if got.Host != c.host || got.Header.Get("X-Forwarded-Uri") != "" || len(s.kube.asked) != 1 || s.kube.asked[0].Node != c.node {
+			t.Errorf("%s: cloudcore is asked for %q, %q, with the permission %+v", c.at, got.Host, got.Header.Get("X-Forwarded-Uri"), s.kube.asked)
+		}
+	}
+	for _, forwarded := range []string{"/api/v1/nodes/edge-2", "/api/v1/nodes//proxy/stats", "edge-2", "/api/v1/pods/edge-2/proxy/stats/summary", "/api/v1/nodes/edge-9/proxy/stats/summary"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://10.77.0.11:6443/stats/summary", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Forwarded-Uri", forwarded)
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusNotFound {
+			t.Errorf("%q: %s", forwarded, answer.Status)
 		}
 	}
 }
@@ -261,11 +327,11 @@ func TestNobodyIsPassedOnWhileTheAPIServerCannotBeAsked(t *testing.T) {
 func TestAnEdgeNodeThatIsOfflineIsNotAsked(t *testing.T) {
 	s := newStage(t, answers("a line"))
 	s.kube.off = time.Date(2026, 11, 1, 2, 3, 4, 0, time.UTC)
-	code, text := says(t, s.client(s.ca.client(t, "a", "system:masters")), "GET", "100.127.254.1:10351/containerLogs/a/b/c", "")
+	code, text := says(t, s.client(s.ca.client(t, "a", "system:masters")), "GET", "100.127.254.1:10351/containerLogs/default/a/c", "")
 	if code != 503 || !strings.Contains(text, "edge-1 is offline since 2026-11-01T02:03:04Z") {
 		t.Errorf("%d %q", code, text)
 	}
-	if code, text := says(t, s.client(), "GET", "100.127.254.1:10351/containerLogs/a/b/c", ""); code != 401 {
+	if code, text := says(t, s.client(), "GET", "100.127.254.1:10351/containerLogs/default/a/c", ""); code != 401 {
 		t.Errorf("a stranger is told %d %q", code, text)
 	}
 }
@@ -274,7 +340,7 @@ func TestAnEdgeNodeThatDoesNotAnswerHangsNobody(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	began := time.Now()
-	code, text := says(t, s.client(s.ca.client(t, "a", "system:masters")), "GET", "100.127.254.1:10351/containerLogs/a/b/c", "")
+	code, text := says(t, s.client(s.ca.client(t, "a", "system:masters")), "GET", "100.127.254.1:10351/containerLogs/default/a/c", "")
 	if code != 504 || !strings.Contains(text, "has not answered within 10s") {
 		t.Errorf("%d %q", code, text)
 	}
@@ -297,7 +363,7 @@ func TestALogThatIsFollowedComesAsItIsWrittenAndLastsLongerThanAnAnswerMayTake(t
 			}
 		}
 	})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://100.127.254.1:10351/containerLogs/a/b/c?follow=true", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://100.127.254.1:10351/containerLogs/default/a/c?follow=true", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +409,7 @@ func TestAnUpgradedConnectionCarriesBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Fprint(c, "POST /exec/a/b/c HTTP/1.1\r\nHost: 100.127.254.1:10351\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+	fmt.Fprint(c, "POST /exec/default/a/c HTTP/1.1\r\nHost: 100.127.254.1:10351\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
 	read := bufio.NewReader(c)
 	answer, err := http.ReadResponse(read, nil)
 	if err != nil {
