@@ -55,6 +55,7 @@ type book struct {
 	kills  []int64 // where the agent was killed
 	lines  map[source][]telling
 	marks  map[source][]mark
+	disk   map[source]map[line]bool // what the runtime was seen to have
 	faults []string
 }
 
@@ -70,7 +71,7 @@ func newBook(path string) (*book, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	b := &book{pipe: in, file: file, done: make(chan struct{}), lines: map[source][]telling{}, marks: map[source][]mark{}}
+	b := &book{pipe: in, file: file, done: make(chan struct{}), lines: map[source][]telling{}, marks: map[source][]mark{}, disk: map[source]map[line]bool{}}
 	go func() {
 		defer close(b.done)
 		defer out.Close()

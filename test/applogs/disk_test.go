@@ -88,6 +88,7 @@ func (s *stage) isTold(t *testing.T, quiet time.Duration) {
 				for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 					of := source{a.key(), c.Name}
 					disk := s.onDisk(t, i, pod, c.Name)
+					s.books[i].seen(of, disk)
 					took := rig.Within(t, time.Until(end), func() string { return s.untold(i, of, disk) })
 					slowest = max(slowest, took)
 					l := s.books[i].judge(of, a.stderr(c.Name), a.last(c.Name))

@@ -24,6 +24,7 @@ const (
 // ledger is what is made of all that was told of one container on one device.
 type ledger struct {
 	lines, again, gaps, marks, runs int
+	lost                            int      // gaps where the runtime has nothing either
 	spans                           []string // of the marks
 	wrongs                          []string
 }
@@ -35,7 +36,7 @@ func (l *ledger) wrong(format string, args ...any) {
 }
 
 func (l ledger) String() string {
-	return fmt.Sprintf("%d lines of %d runs, %d told again, %d gaps under %d marks %v", l.lines, l.runs, l.again, l.gaps, l.marks, l.spans)
+	return fmt.Sprintf("%d lines of %d runs, %d told again, %d gaps under %d marks %v, %d of the runtime's", l.lines, l.runs, l.again, l.gaps, l.marks, l.spans, l.lost)
 }
 
 // judge goes through the lines of one container. stderr is as in devcluster.Prints;
@@ -106,9 +107,40 @@ func inOrder(once []telling, stderr int, l *ledger) {
 	}
 }
 
+// seen notes what the runtime has of a container.
+func (b *book) seen(of source, disk map[line]time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.disk[of] == nil {
+		b.disk[of] = map[line]bool{}
+	}
+	for l := range disk {
+		b.disk[of][l] = true
+	}
+}
+
+// neverTaken reports that the runtime has the lines on both sides and none between them: containerd loses what it takes
+// from one stream of a container at the instant at which the other one's log is rotated (docs/commands.md, "zedkube logs").
+func (b *book) neverTaken(of source, before, after telling) bool {
+	disk := b.disk[of]
+	if !disk[before.line] || !disk[after.line] || after.n <= before.n {
+		return false
+	}
+	for l := range disk {
+		if before.n < l.n && l.n < after.n && !l.printed.Before(before.printed) && !l.printed.After(after.printed) {
+			return false
+		}
+	}
+	return true
+}
+
 // missing: what is not there stands under a mark.
 func (b *book) missing(of source, l *ledger, before, after telling) {
 	l.gaps++
+	if b.neverTaken(of, before, after) {
+		l.lost++
+		return
+	}
 	for _, m := range b.marks[of] {
 		if !m.from.After(before.at.Add(near)) && !m.to.Before(after.at.Add(-near)) {
 			return
