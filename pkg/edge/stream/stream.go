@@ -44,6 +44,10 @@ const (
 	asksWithin   = 5 * time.Second // of the API server, whether somebody may
 	idleFor      = 2 * time.Minute
 	endsWithin   = 2 * time.Second
+
+	// silent is the code for an edge node that does not answer. Of one of those that would fit better, 503 and 504, the
+	// API server does not pass on to kubectl what it says.
+	silent = http.StatusBadGateway
 )
 
 // User is who asks, as the API server knows him.
@@ -145,7 +149,7 @@ func (s Server) handler() (http.Handler, error) {
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			to, _ := r.Context().Value(found{}).(Node)
 			s.Log.WithError(err).Warnf("no answer of edge node %s", to.Name)
-			http.Error(w, fmt.Sprintf("edge node %s has not answered within %s", to.Name, answerWithin), http.StatusGatewayTimeout)
+			refuse(w, fmt.Sprintf("edge node %s has not answered within %s", to.Name, answerWithin), silent)
 		},
 	}
 	refusals := &rate.Sometimes{Interval: time.Second} // a stranger does not fill the log
@@ -155,7 +159,7 @@ func (s Server) handler() (http.Handler, error) {
 			refusals.Do(func() {
 				s.Log.Warnf("refused %s %s to %q from %s: %s", r.Method, r.URL.Path, who.Name, r.RemoteAddr, why)
 			})
-			http.Error(w, why, code)
+			refuse(w, why, code)
 			return
 		}
 		if r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" {
@@ -163,6 +167,14 @@ func (s Server) handler() (http.Handler, error) {
 		}
 		pass.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), found{}, to)))
 	}), nil
+}
+
+// refuse answers with text alone: the API server quotes what it gets, the end of a line too.
+func refuse(w http.ResponseWriter, why string, code int) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, why) // who went away needs no answer
 }
 
 // found is the key of the edge node that a request is for.
@@ -200,7 +212,7 @@ func (s Server) admit(r *http.Request) (who User, to Node, code int, why string)
 	case !there:
 		return who, to, http.StatusNotFound, "no edge node has that: " + r.URL.Path
 	case !to.Since.IsZero():
-		return who, to, http.StatusServiceUnavailable, fmt.Sprintf("edge node %s is offline since %s; its logs can be read when it is back",
+		return who, to, silent, fmt.Sprintf("edge node %s is offline since %s; its logs can be read when it is back",
 			to.Name, to.Since.UTC().Format(time.RFC3339))
 	}
 	return who, to, http.StatusOK, ""

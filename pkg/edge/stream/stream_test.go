@@ -328,7 +328,7 @@ func TestAnEdgeNodeThatIsOfflineIsNotAsked(t *testing.T) {
 	s := newStage(t, answers("a line"))
 	s.kube.off = time.Date(2026, 11, 1, 2, 3, 4, 0, time.UTC)
 	code, text := says(t, s.client(s.ca.client(t, "a", "system:masters")), "GET", "100.127.254.1:10351/containerLogs/default/a/c", "")
-	if code != 503 || !strings.Contains(text, "edge-1 is offline since 2026-11-01T02:03:04Z") {
+	if code != 502 || !strings.Contains(text, "edge-1 is offline since 2026-11-01T02:03:04Z") {
 		t.Errorf("%d %q", code, text)
 	}
 	if code, text := says(t, s.client(), "GET", "100.127.254.1:10351/containerLogs/default/a/c", ""); code != 401 {
@@ -341,7 +341,7 @@ func TestAnEdgeNodeThatDoesNotAnswerHangsNobody(t *testing.T) {
 	s := newStage(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	began := time.Now()
 	code, text := says(t, s.client(s.ca.client(t, "a", "system:masters")), "GET", "100.127.254.1:10351/containerLogs/default/a/c", "")
-	if code != 504 || !strings.Contains(text, "has not answered within 10s") {
+	if code != 502 || !strings.Contains(text, "has not answered within 10s") {
 		t.Errorf("%d %q", code, text)
 	}
 	if took := time.Since(began); took < answerWithin {
