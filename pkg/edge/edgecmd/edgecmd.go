@@ -18,9 +18,6 @@ import (
 	"github.com/zedkube/zedkube/pkg/edge/settings"
 )
 
-// exitRefused is the exit code of a command that a rule does not allow.
-const exitRefused = 3
-
 // Kubeconfig is where k3s has that of an administrator, on a device.
 const Kubeconfig = "/run/.kube/k3s/k3s.yaml"
 
@@ -115,7 +112,7 @@ func (a *acting) confirm(ctx context.Context) (bool, error) {
 	if a.yes {
 		return true, nil
 	}
-	if f, is := a.in.(*os.File); is && !isTerminal(f) {
+	if f, is := a.in.(*os.File); is && terminal.Of(f).Fd < 0 {
 		return false, errors.New("this is not a terminal, so nobody can confirm: add --yes; nothing was changed")
 	}
 	fmt.Fprint(a.out, "To continue, type yes: ")
@@ -129,14 +126,9 @@ func (a *acting) confirm(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 // refused is the error for what a rule does not allow.
 func refused(err error) error {
-	return terminal.ExitWith(exitRefused, fmt.Errorf("refused: %w", err))
+	return terminal.ExitWith(terminal.ExitFound, fmt.Errorf("refused: %w", err))
 }
 
 // current are the settings in the cluster, and their object; nil for none.

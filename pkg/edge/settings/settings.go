@@ -208,7 +208,7 @@ func (s Settings) Validate() error {
 		wrong("serviceType is %q, not NodePort or LoadBalancer", s.ServiceType)
 	}
 	if s.NodeLimit < 1 || s.NodeLimit > MaxNodes {
-		wrong("nodeLimit is %d, not 1 to %d: so many addresses are reserved for edge nodes", s.NodeLimit, MaxNodes)
+		wrong("nodeLimit is %d, not 1 to %d: that many addresses are reserved for edge nodes", s.NodeLimit, MaxNodes)
 	}
 	if !s.Websocket && !s.Quic {
 		wrong("websocket and quic are both false: no edge node could connect")
