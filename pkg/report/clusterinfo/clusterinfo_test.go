@@ -241,6 +241,7 @@ func TestReportStandsWhileTheAPIIsSilentAndSaysHowOldItIs(t *testing.T) {
 			}
 		}
 		s.seen(true)
+		time.Sleep(minPause) // a step may have begun with the first table
 		s.expect(0, "the API answers again")
 		for _, section := range s.told().Sections {
 			if !section.StaleSince.IsZero() {
