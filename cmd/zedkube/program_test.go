@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli"
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/test/agent"
 )
 
 // TestProgramAlone plays testdata/alone/*.txtar: the program without a cluster.
@@ -55,5 +57,21 @@ func TestAnHourIsAnHourInTheProgram(t *testing.T) {
 	}
 	if got := (device.Options{}).Paths().Hour; got != time.Hour {
 		t.Errorf("an hour is %s", got)
+	}
+}
+
+// Where anything in the program calls methods by names that the linker cannot know, it keeps every method of
+// everything that is linked: a template did this, and the program became half as large again.
+func TestTheLinkerLeavesOutWhatIsNotUsed(t *testing.T) {
+	program, err := os.ReadFile(agent.Build(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(function string) bool { return bytes.Contains(program, []byte("\x00"+function+"\x00")) }
+	if !has("main.main") {
+		t.Error("its table of functions was not understood")
+	}
+	if has("k8s.io/client-go/kubernetes/typed/flowcontrol/v1.(*flowSchemas).Watch") {
+		t.Error("it has a method that nothing uses: see what imports text/template, or calls reflect's MethodByName")
 	}
 }

@@ -42,7 +42,6 @@ func New(version string, agent func(context.Context, device.Options) error, more
 	addMerged(root, &o)
 	root.RunE = run
 	root.Version = version
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.InitDefaultVersionFlag()
 	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: terminal.Words(0), RunE: run, Hidden: true}
 	for _, c := range []*cobra.Command{root, runCommand} {

@@ -129,7 +129,7 @@ func TestThereAreFewCommands(t *testing.T) {
 	if !strings.HasPrefix(out, "Command \"certs\" is deprecated, it is now \"zedkube k3s certs\"") || strings.Count(out, "\n") != 1 || terminal.ExitCode(err) == 0 {
 		t.Errorf("under its older name it says %q, %v", out, err)
 	}
-	if out, err := commanded(t.Context(), "--version"); out != "devel\n" || err != nil {
+	if out, err := commanded(t.Context(), "--version"); out != "zedkube version devel\n" || err != nil {
 		t.Errorf("--version prints %q, %v", out, err)
 	}
 }

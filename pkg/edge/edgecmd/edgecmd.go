@@ -51,7 +51,6 @@ func New(p Program) *cobra.Command {
 		Example: "  zedkube-edge status\n  zedkube-edge enable --dry-run",
 		Args:    terminal.NoCommand, SilenceUsage: true, SilenceErrors: true, Version: p.Version,
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
 	terminal.Helpful(root)
 	c := &commands{Program: p}
 	root.PersistentFlags().StringVar(&c.root, "root", "", "directory that prefixes the default of --kubeconfig")
