@@ -160,20 +160,20 @@ docs:
 	test -z "$$bad"
 
 archs:
-	@$(MAKE) --no-print-directory build GOARCH=amd64 OUT=bin/linux-amd64/zedkube
-	@$(MAKE) --no-print-directory build GOARCH=arm64 OUT=bin/linux-arm64/zedkube
+	@for arch in amd64 arm64; do \
+		$(MAKE) --no-print-directory build GOARCH=$$arch OUT=bin/linux-$$arch/zedkube; \
+		$(MAKE) --no-print-directory edge GOARCH=$$arch OUT=bin/linux-$$arch/zedkube-edge; done
 
 # What each program is made of; an error where a licence is none that it may contain.
 sbom: archs
-	@for arch in amd64 arm64; do \
-		SOURCE_DATE_EPOCH=$(EPOCH) $(ALIKE) go run ./test/sbom -version "$(VERSION)" -notices "bin/linux-$$arch/THIRD-PARTY-LICENSES" \
-			"bin/linux-$$arch/zedkube" "bin/linux-$$arch/zedkube.cdx.json"; done
+	@for program in bin/linux-{amd64,arm64}/zedkube{,-edge}; do \
+		SOURCE_DATE_EPOCH=$(EPOCH) $(ALIKE) go run ./test/sbom -version "$(VERSION)" -notices "$$program.licenses" "$$program" "$$program.cdx.json"; done
 
 repro: archs
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && cp -R go.mod go.sum $(PROGRAM) "$$dir" && cd "$$dir" && \
-	for arch in amd64 arm64; do \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(BUILD) $(RELEASE) -o zedkube ./cmd/zedkube && \
-		cmp zedkube "$(CURDIR)/bin/linux-$$arch/zedkube" && echo "$$arch: built twice, the same bytes"; done
+	for program in {amd64,arm64}/zedkube{,-edge}; do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$${program%/*} $(BUILD) $(RELEASE) -o program ./cmd/$${program#*/}; \
+		cmp program "$(CURDIR)/bin/linux-$$program"; echo "$$program: built twice, the same bytes"; done
 
 # Sockets, inotify and JSON on the other processor.
 arm64tests:

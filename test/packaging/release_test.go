@@ -27,7 +27,7 @@ func release(t *testing.T, settings ...string) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"Makefile", ".goreleaser.yaml", "LICENSE", "README.md", "CHANGELOG.md", "docs/eve-image.md", "docs/operations.md", "docs/runbook.md", "docs/commands.md", "docs/alerts.md", "docs/files.md", "docs/alerts.yaml", "docs/dashboards", "deploy", ".package", ".ci/sign", "test/provenance"} {
+	for _, name := range []string{"Makefile", ".goreleaser.yaml", "LICENSE", "README.md", "CHANGELOG.md", "docs/eve-image.md", "docs/edge.md", "pkg/edge/cloud/crds/README.md", "docs/operations.md", "docs/runbook.md", "docs/commands.md", "docs/alerts.md", "docs/files.md", "docs/alerts.yaml", "docs/dashboards", "deploy", ".package", ".ci/sign", "test/provenance"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -36,13 +36,15 @@ func release(t *testing.T, settings ...string) string {
 		}
 	}
 	made := map[string]string{
-		"docs/man/zedkube.1":  ".TH ZEDKUBE 1\n",
-		"go.mod":              "module github.com/zedkube/zedkube\n\ngo 1.26.0\n",
-		"cmd/zedkube/main.go": "package main\n\nvar version string\n\nfunc main() { print(version) }\n",
+		"docs/man/zedkube.1": ".TH ZEDKUBE 1\n",
+		"go.mod":             "module github.com/zedkube/zedkube\n\ngo 1.26.0\n",
 	}
-	for _, arch := range []string{"amd64", "arm64"} {
-		for _, name := range []string{"THIRD-PARTY-LICENSES", "zedkube.cdx.json"} {
-			made["bin/linux-"+arch+"/"+name] = name + " of " + arch
+	for program := range packed {
+		made["cmd/"+program+"/main.go"] = "package main\n\nvar version string\n\nfunc main() { print(version) }\n"
+		for _, arch := range []string{"amd64", "arm64"} {
+			for _, kind := range []string{".licenses", ".cdx.json"} {
+				made["bin/linux-"+arch+"/"+program+kind] = program + kind + " of " + arch
+			}
 		}
 	}
 	for name, content := range made {
@@ -82,33 +84,47 @@ func names(t *testing.T, dir string) (list []string) {
 func TestAReleaseHoldsWhatItTakesToRunIt(t *testing.T) {
 	dir := release(t)
 	if got, want := names(t, dir), []string{
-		"SHA256SUMS", "zedkube-v1.2.3-linux-amd64.cdx.json", "zedkube-v1.2.3-linux-amd64.tar.gz",
+		"SHA256SUMS", "zedkube-edge-v1.2.3-linux-amd64.cdx.json", "zedkube-edge-v1.2.3-linux-amd64.tar.gz",
+		"zedkube-edge-v1.2.3-linux-arm64.cdx.json", "zedkube-edge-v1.2.3-linux-arm64.tar.gz",
+		"zedkube-v1.2.3-linux-amd64.cdx.json", "zedkube-v1.2.3-linux-amd64.tar.gz",
 		"zedkube-v1.2.3-linux-arm64.cdx.json", "zedkube-v1.2.3-linux-arm64.tar.gz",
 	}; !slices.Equal(got, want) {
 		t.Errorf("it has %q, want %q", got, want)
 	}
 	check := exec.Command("sha256sum", "--strict", "-c", "SHA256SUMS")
 	check.Dir = dir
-	if out, err := check.CombinedOutput(); err != nil || strings.Count(string(out), ": OK") != 4 {
+	if out, err := check.CombinedOutput(); err != nil || strings.Count(string(out), ": OK") != 8 {
 		t.Errorf("checksums: %v: %s", err, out)
 	}
-	for _, arch := range []string{"amd64", "arm64"} {
-		top := "zedkube-v1.2.3-linux-" + arch
-		files := unpack(t, filepath.Join(dir, top+".tar.gz"))
-		for name, mode := range packed {
-			f, ok := files[top+"/"+name]
-			if !ok || f.Mode != mode || f.Uid != 0 || f.Gid != 0 || f.ModTime.Unix() != 1_700_000_000 {
-				t.Errorf("%s/%s: %v %+v", top, name, ok, f.Header)
-			}
-			delete(files, top+"/"+name)
-			built := filepath.Join(dir, "../linux-"+arch, name)
-			if want, err := os.ReadFile(built); (err == nil || name == "zedkube") && string(want) != f.content {
-				t.Errorf("%s/%s is not %s: %v", top, name, built, err)
-			}
+	for program, wanted := range packed {
+		for _, arch := range []string{"amd64", "arm64"} {
+			complete(t, dir, program, arch, wanted)
 		}
-		for name := range files {
-			t.Errorf("%s is in it", name)
+	}
+}
+
+// complete checks the archive of a program.
+func complete(t *testing.T, dir, program, arch string, wanted map[string]int64) {
+	t.Helper()
+	top := program + "-v1.2.3-linux-" + arch
+	files := unpack(t, filepath.Join(dir, top+".tar.gz"))
+	for name, mode := range wanted {
+		f, ok := files[top+"/"+name]
+		if !ok || f.Mode != mode || f.Uid != 0 || f.Gid != 0 || f.ModTime.Unix() != 1_700_000_000 {
+			t.Errorf("%s/%s: %v %+v", top, name, ok, f.Header)
 		}
+		delete(files, top+"/"+name)
+		built := map[string]string{program: "", "THIRD-PARTY-LICENSES": ".licenses"}
+		kind, made := built[name]
+		if !made {
+			continue
+		}
+		if want, err := os.ReadFile(filepath.Join(dir, "../linux-"+arch, program+kind)); err != nil || string(want) != f.content {
+			t.Errorf("%s/%s is not what was built: %v", top, name, err)
+		}
+	}
+	for name := range files {
+		t.Errorf("%s is in it", name)
 	}
 }
 
@@ -157,7 +173,7 @@ func TestAReleaseThatIsSignedCanBeVerified(t *testing.T) {
 	keys := makeKeys(t)
 	dir := release(t, keys.settings...)
 	const statement = "zedkube-v1.2.3.provenance.json"
-	if got, want := len(names(t, dir)), 6+2*len(keys.verify); got != want {
+	if got, want := len(names(t, dir)), 10+2*len(keys.verify); got != want {
 		t.Errorf("it has %d files, want %d: %q", got, want, names(t, dir))
 	}
 	keys.check(t, filepath.Join(dir, "SHA256SUMS"), filepath.Join(dir, statement))
@@ -167,7 +183,7 @@ func TestAReleaseThatIsSignedCanBeVerified(t *testing.T) {
 // starts it as docs/eve-image.md says.
 func TestWhatIsPackedStarts(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
-		archives, err := filepath.Glob("../../bin/release/zedkube-*-linux-" + arch + ".tar.gz")
+		archives, err := filepath.Glob("../../bin/release/zedkube-[^e]*-linux-" + arch + ".tar.gz")
 		if err != nil || len(archives) != 1 {
 			t.Fatalf("there are the archives %q, %v", archives, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"path"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -94,7 +95,11 @@ func (p program) bill() document {
 		refs = append(refs, c.Ref)
 	}
 	own := all[0]
-	own.Type = "application"
+	own.Type, own.Name = "application", p.info.Path
+	if within := strings.TrimPrefix(p.info.Path, p.info.Main.Path+"/"); within != p.info.Path { // one module has several programs
+		own.PURL += "#" + within
+		own.Ref = own.PURL
+	}
 	own.Hashes = []hash{{"SHA-256", hex.EncodeToString(p.sum[:])}}
 	for _, s := range p.info.Settings {
 		own.Properties = append(own.Properties, property{"go:build:" + s.Key, s.Value})
@@ -120,8 +125,7 @@ func purl(m *debug.Module) string {
 	return "pkg:golang/" + strings.Join(parts, "/") + "@" + url.QueryEscape(m.Version)
 }
 
-// notices are the texts that whoever passes the program on has to pass on with
-// it: each once, below the modules that it is for.
+// notices are the texts that have to be passed on with the program: each once, below the modules that it is for.
 func (p program) notices() []byte {
 	var texts []string
 	whose := map[string][]string{}
@@ -135,7 +139,7 @@ func (p program) notices() []byte {
 		}
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "zedkube %s contains the following, each under the terms below it.\n", p.version)
+	fmt.Fprintf(&out, "%s %s contains the following, each under the terms below it.\n", path.Base(p.info.Path), p.version)
 	for _, text := range texts {
 		fmt.Fprintf(&out, "\n%s\n%s\n\n%s\n", strings.Repeat("=", 80), strings.Join(whose[text], "\n"), text)
 	}

@@ -66,7 +66,7 @@ func TestTheDocumentHasTheFormOfCycloneDX(t *testing.T) {
 	p := program{
 		version: "v1.2.3", at: time.Unix(1_700_000_000, 0).UTC(), sum: [32]byte{1},
 		info: &debug.BuildInfo{
-			GoVersion: "go1.26.8", Main: debug.Module{Path: "github.com/zedkube/zedkube"},
+			GoVersion: "go1.26.8", Path: "github.com/zedkube/zedkube/cmd/zedkube", Main: debug.Module{Path: "github.com/zedkube/zedkube"},
 			Deps: []*debug.Module{
 				{Path: "example.com/a", Version: "v2.0.0+incompatible", Sum: "h1:abc="},
 				{Path: "example.com/b/v3", Version: "v3.1.0", Sum: "h1:def="},
@@ -82,7 +82,7 @@ func TestTheDocumentHasTheFormOfCycloneDX(t *testing.T) {
 	if d.Components[1].PURL != "pkg:golang/example.com/a@v2.0.0%2Bincompatible" {
 		t.Errorf("purl %s", d.Components[1].PURL)
 	}
-	if c := d.Metadata.Component; c.Version != "v1.2.3" || c.Type != "application" {
+	if c := d.Metadata.Component; c.Version != "v1.2.3" || c.Type != "application" || c.PURL != "pkg:golang/github.com/zedkube/zedkube@v1.2.3#cmd/zedkube" {
 		t.Errorf("component %+v", c)
 	}
 	if d.Metadata.Timestamp != "2023-11-14T22:13:20Z" {
