@@ -150,13 +150,5 @@ func (u uncordoning) confirm(ctx context.Context, n types.Node, now time.Time) e
 	if u.yes {
 		return nil
 	}
-	if !u.asks {
-		return errors.New("this is not a terminal, so nobody can confirm: add --yes; nothing was changed")
-	}
-	fmt.Fprint(u.out, "To make it schedulable, type the name of the node: ")
-	name, err := terminal.ReadAnswer(ctx, u.in)
-	if err == nil && name != n.Name {
-		err = errors.New("the name does not match: nothing was changed")
-	}
-	return err
+	return terminal.Confirm(ctx, u.in, u.out, u.asks, "To make it schedulable, type the name of the node: ", n.Name)
 }

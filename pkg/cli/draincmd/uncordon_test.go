@@ -44,7 +44,7 @@ func TestAnOperatorUndoesOnlyWhatNoAgentUndoes(t *testing.T) {
 		"the workloads'":         {node: types.Node{Unschedulable: true, CordonKept: true, CordonedBy: &types.Cordon{Kind: types.CordonWorkloads}}, yes: true, code: exitRefused, says: "zedkube workloads enable"},
 		"a tie-breaker's":        {node: tie, yes: true, code: exitRefused, says: "is the tie-breaker"},
 		"theirs, confirmed":      {node: theirs, types: "node-2\n", did: true, says: "not cordoned by zedkube but by kubectl-cordon, 1h0m ago"},
-		"theirs, not confirmed":  {node: theirs, types: "node-1\n", code: 1, says: "does not match: nothing was changed"},
+		"theirs, not confirmed":  {node: theirs, types: "node-1\n", code: 1, says: "the answer is not node-2: nothing was changed"},
 		"theirs, of a script":    {node: theirs, piped: true, code: 1, says: "add --yes"},
 		"theirs, with --yes":     {node: theirs, named: "node-3", yes: true, piped: true, did: true, says: "Node node-3 is schedulable again."},
 		"theirs, EVE's node":     {node: eves, yes: true, did: true, says: "it may be draining"},

@@ -243,18 +243,7 @@ func (r *removing) confirm(ctx context.Context) error {
 	if r.yes {
 		return nil
 	}
-	if !r.asks {
-		return errors.New("this is not a terminal, so nobody can confirm: add --yes; nothing was changed")
-	}
-	fmt.Fprint(r.out, "A device that comes back has to be set up again. To continue, type the name of the node: ")
-	name, err := terminal.ReadAnswer(ctx, r.in)
-	if err != nil {
-		return err
-	}
-	if name != r.name {
-		return errors.New("the name does not match: nothing was changed")
-	}
-	return nil
+	return terminal.Confirm(ctx, r.in, r.out, r.asks, "A device that comes back has to be set up again. To continue, type the name of the node: ", r.name)
 }
 
 // remove does it, once it is in the audit.

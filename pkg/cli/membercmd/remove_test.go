@@ -113,7 +113,7 @@ func TestWhichMemberAnOperatorMayRemove(t *testing.T) {
 		"though that one is given up":   {func(s *removeScene) { s.lastReplica("pvc-1"); s.giveUp = []string{"pvc-1"} }, 0, "Volume pvc-1 is lost."},
 		"none while another drains":     {func(s *removeScene) { s.cluster.SetLock(types.DrainLock{Holder: "node-1", BootID: "b"}) }, 3, "node-1 holds the drain lock"},
 		"though it went down draining":  {func(s *removeScene) { s.cluster.SetLock(types.DrainLock{Holder: "node-3", BootID: "b"}) }, 0, "removed"},
-		"none without an answer":        {func(s *removeScene) { s.typed = "y" }, 1, "the name does not match"},
+		"none without an answer":        {func(s *removeScene) { s.typed = "y" }, 1, "the answer is not node-3"},
 		"though --yes needs none":       {func(s *removeScene) { s.typed, s.yes = "", true }, 0, "removed"},
 		"none where nobody is asked":    {func(s *removeScene) { s.asks = false }, 1, "add --yes"},
 		"none while another repairs":    {func(s *removeScene) { s.cluster.SetRepairer("node-1", time.Hour) }, 3, "another node is repairing"},

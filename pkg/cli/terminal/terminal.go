@@ -56,6 +56,19 @@ func (t Terminal) Size() (width, height int) {
 	return width, height
 }
 
+// Confirm asks a question that only want answers. ask is false where nobody can be asked.
+func Confirm(ctx context.Context, in io.Reader, out io.Writer, ask bool, question, want string) error {
+	if !ask {
+		return errors.New("this is not a terminal, so nobody can confirm: add --yes; nothing was changed")
+	}
+	fmt.Fprint(out, question)
+	answer, err := ReadAnswer(ctx, in)
+	if err == nil && answer != want {
+		err = fmt.Errorf("the answer is not %s: nothing was changed", want)
+	}
+	return err
+}
+
 // ReadAnswer reads the line with which somebody answers, without blanks around it.
 func ReadAnswer(ctx context.Context, in io.Reader) (string, error) {
 	type line struct {

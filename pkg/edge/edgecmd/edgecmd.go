@@ -4,7 +4,6 @@ package edgecmd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -111,18 +110,9 @@ func (a *acting) confirm(ctx context.Context) (bool, error) {
 	if a.yes {
 		return true, nil
 	}
-	if f, is := a.in.(*os.File); is && terminal.Of(f).Fd < 0 {
-		return false, errors.New("this is not a terminal, so nobody can confirm: add --yes; nothing was changed")
-	}
-	fmt.Fprint(a.out, "To continue, type yes: ")
-	answer, err := terminal.ReadAnswer(ctx, a.in)
-	if err != nil {
-		return false, err
-	}
-	if answer != "yes" {
-		return false, errors.New("the answer is not yes: nothing was changed")
-	}
-	return true, nil
+	f, isFile := a.in.(*os.File)
+	err := terminal.Confirm(ctx, a.in, a.out, !isFile || terminal.Of(f).Fd >= 0, "To continue, type yes: ", "yes")
+	return err == nil, err
 }
 
 // refused is the error for what a rule does not allow.
