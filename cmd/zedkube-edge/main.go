@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/sirupsen/logrus"
@@ -19,6 +20,9 @@ import (
 	"github.com/zedkube/zedkube/pkg/edge/edgecmd"
 	"github.com/zedkube/zedkube/pkg/edge/object"
 	"github.com/zedkube/zedkube/pkg/edge/stream"
+	"github.com/zedkube/zedkube/pkg/operate/audit"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
 )
 
 // version is set by the linker.
@@ -48,8 +52,18 @@ func program(log logrus.FieldLogger) edgecmd.Program {
 		Control: func(ctx context.Context, kubeconfig string) error { return control(ctx, log, kubeconfig) },
 		Stream:  func(ctx context.Context, kubeconfig string) error { return serveStream(ctx, log, kubeconfig) },
 		Close:   stream.Close,
+		Record:  record,
 		Path:    func(ctx context.Context, kubeconfig string) error { return servePath(ctx, log, kubeconfig) },
 	}
+}
+
+// record is the audit trail of the device. A computer that is none has no trail.
+func record(root string) types.OperationLog {
+	if _, err := os.Stat(filepath.Join(root, "/persist")); err != nil {
+		return types.NoOperations{}
+	}
+	own, _, _ := overview.ReadFile[types.EdgeNodeInfo](filepath.Join(root, "/run/zedagent/EdgeNodeInfo/global.json"))
+	return audit.OfCommand(own, filepath.Join(root, audit.DefaultDir))
 }
 
 // cluster is a client as the commands want it.

@@ -30,11 +30,8 @@ import (
 
 // CommandRecord is where commands record what they do to the cluster themselves.
 func CommandRecord(p Paths) *audit.Record {
-	info := &pubsub.Table[types.EdgeNodeInfo]{}
-	if own, err := OwnName(p); err == nil {
-		_ = info.Publish(types.Global, own)
-	}
-	return &audit.Record{Log: Silent(), Info: info, Dir: p.Audit, Segment: audit.DefaultSegment, From: peer.Self().Who()}
+	own, _ := OwnName(p) // without it a line names no node
+	return audit.OfCommand(own, p.Audit)
 }
 
 // Silent is the logger of commands: what fails comes back as an error.

@@ -14,6 +14,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/object"
 	"github.com/zedkube/zedkube/pkg/edge/settings"
+	"github.com/zedkube/zedkube/types"
 )
 
 func keysText() string {
@@ -103,8 +104,15 @@ func (c *commands) change(ctx context.Context, a *acting, args []string, enable 
 	if on, err := a.confirm(ctx); err != nil || !on {
 		return err
 	}
-	return c.carryOut(ctx, kube, a, at, was, s)
+	o := types.Operation{Op: "set edge", Target: auditTarget, Why: "zedkube edge set " + strings.Join(args, " ")}
+	if enable {
+		o = types.Operation{Op: "enable edge", Target: auditTarget, Why: "zedkube edge enable " + strings.Join(args, " ")}
+	}
+	return c.audited(o, func() error { return c.carryOut(ctx, kube, a, at, was, s) })
 }
+
+// auditTarget is what the audit trail says that enable, disable and set change.
+const auditTarget = "configmap/" + cloud.Where + "/" + cloud.Controller
 
 // free asks the API server whether it would take the Service, where the namespace exists already: a port may be
 // another Service's.
@@ -236,9 +244,17 @@ func (c *commands) remove(ctx context.Context, a *acting, purge, force bool) err
 	if on, err := a.confirm(ctx); err != nil || !on {
 		return err
 	}
+	o := types.Operation{Op: "disable edge", Target: auditTarget, Why: "zedkube edge disable"}
+	if purge {
+		o.Why += " --purge"
+	}
+	return c.audited(o, func() error { return drop(ctx, kube, a, seen, r.Settings, refs) })
+}
+
+// drop switches off, and removes objects.
+func drop(ctx context.Context, kube Cluster, a *acting, seen map[object.Ref]object.Object, s settings.Settings, refs []object.Ref) error {
 	// First, so that a controller that still runs makes nothing again.
 	if at := seen[cloud.RefSettings]; at != nil {
-		s := r.Settings
 		s.Enabled = false
 		if err := write(ctx, kube, at, s); err != nil {
 			return err

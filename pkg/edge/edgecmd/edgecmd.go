@@ -15,6 +15,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/object"
 	"github.com/zedkube/zedkube/pkg/edge/settings"
+	"github.com/zedkube/zedkube/types"
 )
 
 // Kubeconfig is where k3s has that of an administrator, on a device.
@@ -38,6 +39,7 @@ type Program struct {
 	Stream  func(ctx context.Context, kubeconfig string) error // what stands before cloudcore's stream, until ctx is done
 	Close   func() error                                       // closes the port that cloudcore itself has for it
 	Path    func(ctx context.Context, kubeconfig string) error // the path on one server, until ctx is done
+	Record  func(root string) types.OperationLog               // the audit trail of the device
 }
 
 // New is the command line. It is "zedkube edge", too, which runs this program.
@@ -67,6 +69,22 @@ type commands struct {
 // dial connects as an administrator.
 func (c *commands) dial() (Cluster, error) {
 	return c.Connect(cmp.Or(c.kubeconfig, filepath.Join(c.root, Kubeconfig)))
+}
+
+// audited does what was confirmed, with a line of the audit trail.
+func (c *commands) audited(o types.Operation, do func() error) error {
+	o.Component, o.By = "command", "OPERATOR"
+	end := c.Record(c.root).Begin(o)
+	err := do()
+	switch {
+	case err == nil:
+		end(types.OperationOK, nil)
+	case terminal.ExitCode(err) == terminal.ExitFound:
+		end(types.OperationRefused, err)
+	default:
+		end(types.OperationFailed, err)
+	}
+	return err
 }
 
 // pods are what the containers in the cluster run.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,14 +12,16 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
+	"github.com/zedkube/zedkube/pkg/edge/settings"
 )
 
 func (c *commands) status() *cobra.Command {
-	return &cobra.Command{
+	var out terminal.Outputs
+	return out.Flag(&cobra.Command{
 		Use: "status", Short: "Show whether KubeEdge is on, and what is wrong", Args: terminal.Words(0),
 		Long: "Show whether KubeEdge is on, the addresses and ports that edge nodes need, and what is wrong.\n" +
 			"Exit code 0: off, or nothing is wrong. 1: it cannot be told. 3: something is.",
-		Example: "  zedkube-edge status",
+		Example: "  zedkube-edge status\n  zedkube-edge status -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kube, err := c.dial()
 			if err != nil {
@@ -29,13 +32,59 @@ func (c *commands) status() *cobra.Command {
 				return err
 			}
 			r := cloud.Judge(seen, time.Now())
-			show(cmd.OutOrStdout(), r)
+			if out.People() {
+				show(cmd.OutOrStdout(), r)
+			} else if err := out.Encode(cmd.OutOrStdout(), newDocument(r), "  "); err != nil {
+				return err
+			}
 			if len(r.Problems) > 0 {
 				return terminal.ExitWith(terminal.ExitFound, errors.New("there are problems"))
 			}
 			return nil
 		},
+	})
+}
+
+// document is what -o json says.
+type document struct {
+	Enabled     bool
+	Wanted      int // cloudcores
+	Available   int // of them
+	Addresses   []string
+	Ports       []port     // that a firewall has to let through
+	Certificate *time.Time // until when that of the stream is valid
+	Nodes       []node
+	Warnings    []string
+	Problems    []string
+	Settings    []settings.Row
+}
+
+type port struct {
+	Port           int
+	Protocol, Name string
+}
+
+type node struct {
+	Name  string
+	State string // Ready or offline
+}
+
+func newDocument(r cloud.Report) document {
+	d := document{
+		Enabled: r.Enabled, Wanted: r.Wanted, Available: r.Available, Addresses: r.Addresses, Certificate: r.Stream,
+		Warnings: r.Settings.Warnings(), Problems: r.Problems, Settings: r.Settings.Rows(),
 	}
+	for _, p := range r.Settings.Open() {
+		d.Ports = append(d.Ports, port{p.Port, strings.ToLower(p.Protocol), p.Name})
+	}
+	for _, name := range r.Nodes {
+		n := node{Name: name, State: "offline"}
+		if slices.Contains(r.Ready, name) {
+			n.State = "Ready"
+		}
+		d.Nodes = append(d.Nodes, n)
+	}
+	return d
 }
 
 func show(w io.Writer, r cloud.Report) {

@@ -200,6 +200,50 @@ func (s Settings) Value(name string) string {
 	}
 }
 
+// Row is one setting as people are shown it.
+type Row struct {
+	Name     string
+	Value    string // as Set takes it
+	Default  string // in words where it depends on the cluster
+	Allowed  string // "true|false", "NodePort|LoadBalancer", "number" or "text"
+	Restarts string // what a change of it restarts; "" for nothing
+	Means    string
+}
+
+// Rows are all settings but enabled, in the order of docs/edge.md.
+func (s Settings) Rows() (rows []Row) {
+	usual := Default()
+	usual.ServiceType = s.ServiceType
+	ports := map[string]int{"destinationPort": 10003}
+	for _, p := range usual.All() {
+		ports[p.Setting] = p.Port
+	}
+	if s.DestinationAddress != "" {
+		ports["destinationPort"] = 31003
+	}
+	words := map[string]string{"serviceType": NodePort, "advertiseAddress": "those of all servers", "destinationAddress": "the cloudcore that has the tunnel"}
+	if s.ServiceType == LoadBalancer {
+		words["advertiseAddress"] = "that of the load balancer"
+	}
+	for _, k := range Keys() {
+		r := Row{Name: k.Name, Value: s.Value(k.Name), Default: cmp.Or(words[k.Name], usual.Value(k.Name)), Allowed: "text", Restarts: k.Restarts, Means: k.Means}
+		switch s.fields()[k.Name].(type) {
+		case bool:
+			r.Allowed = "true|false"
+		case float64:
+			r.Allowed = "number"
+		}
+		if k.Name == "serviceType" {
+			r.Allowed = NodePort + "|" + LoadBalancer
+		}
+		if port := ports[k.Name]; port != 0 {
+			r.Default = strconv.Itoa(port)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
 // Validate says all that is wrong.
 func (s Settings) Validate() error {
 	var errs []error

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/peer"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -39,6 +41,15 @@ type Record struct {
 	dirty  bool      // something is written and not on the disk
 	synced time.Time // when it last was put there
 	report string    // what was last logged of a write that failed
+}
+
+// OfCommand is where a command records what it does to the cluster itself, on the device that own names.
+func OfCommand(own types.EdgeNodeInfo, dir string) *Record {
+	info := &pubsub.Table[types.EdgeNodeInfo]{}
+	_ = info.Publish(types.Global, own)
+	silent := logrus.New()
+	silent.SetOutput(io.Discard)
+	return &Record{Log: silent, Info: info, Dir: dir, Segment: DefaultSegment, From: peer.Self().Who()}
 }
 
 // Notify rings when lines were written or could not be.

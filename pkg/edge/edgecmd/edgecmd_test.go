@@ -1,0 +1,134 @@
+package edgecmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zedkube/zedkube/pkg/edge/cloud"
+	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/types"
+)
+
+// played is a cluster that has what was put into it, and an audit trail.
+type played struct {
+	objects map[object.Ref]object.Object
+	fails   error // of each write
+	audit   []string
+}
+
+func (p *played) Get(_ context.Context, r object.Ref) (object.Object, error) {
+	return p.objects[r], nil
+}
+
+func (p *played) List(_ context.Context, v cloud.View) (list []object.Object, _ error) {
+	for r, o := range p.objects {
+		if r.Kind == v.Ref.Kind && r.Namespace == v.Ref.Namespace && (v.Ref.Name == "" || v.Ref.Name == r.Name) {
+			list = append(list, o)
+		}
+	}
+	return list, nil
+}
+
+func (p *played) put(r object.Ref, o object.Object) error {
+	if p.fails == nil {
+		p.objects[r] = o
+	}
+	return p.fails
+}
+
+func (p *played) Apply(_ context.Context, r object.Ref, o object.Object, dry bool) (object.Object, error) {
+	if dry {
+		return o, nil
+	}
+	return o, p.put(r, o)
+}
+
+func (p *played) Create(_ context.Context, r object.Ref, o object.Object) error { return p.put(r, o) }
+func (p *played) Update(_ context.Context, r object.Ref, o object.Object) error { return p.put(r, o) }
+func (p *played) Delete(_ context.Context, r object.Ref, _ string) error {
+	delete(p.objects, r)
+	return nil
+}
+
+// Begin implements types.OperationLog.
+func (p *played) Begin(o types.Operation) func(types.OperationOutcome, error) {
+	line := strings.Join([]string{o.Component, o.By, o.Op, o.Target, o.Why}, "|")
+	return func(outcome types.OperationOutcome, err error) {
+		p.audit = append(p.audit, fmt.Sprintf("%s|%s|%v", line, outcome, err))
+	}
+}
+
+func (p *played) run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	c := New(Program{
+		Connect: func(string) (Cluster, error) { return p, nil },
+		Record:  func(string) types.OperationLog { return p },
+	})
+	c.SetArgs(args)
+	c.SetOut(&out)
+	c.SetIn(strings.NewReader("no\n"))
+	err := c.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestWhatIsChangedIsAudited(t *testing.T) {
+	p := &played{objects: map[object.Ref]object.Object{}}
+	for _, args := range [][]string{
+		{"enable", "--dry-run", "--ha"}, {"enable", "nodeLimit=20"}, {"enable", "--yes", "nodeLimit=x"}, // nothing is changed by these
+		{"enable", "--yes", "--ha"}, {"set", "--yes", "nodeLimit=20", "quic=true"}, {"disable", "--yes", "--purge"},
+	} {
+		_, _ = p.run(t, args...)
+	}
+	p.fails = errors.New("disk full")
+	_, _ = p.run(t, "set", "--yes", "nodeLimit=30")
+	const at = "|configmap/kubeedge/zedkube-edge|zedkube edge "
+	if want := []string{
+		"command|OPERATOR|enable edge" + at + "enable ha=true|ok|<nil>",
+		"command|OPERATOR|set edge" + at + "set nodeLimit=20 quic=true|ok|<nil>",
+		"command|OPERATOR|disable edge" + at + "disable --purge|ok|<nil>",
+		"command|OPERATOR|set edge" + at + "set nodeLimit=30|failed|disk full; if somebody else has just changed the settings, try again",
+	}; !slices.Equal(p.audit, want) {
+		t.Errorf("audited is\n%s\nwant\n%s", strings.Join(p.audit, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestStatusTellsProgramsEachSetting(t *testing.T) {
+	p := &played{objects: map[object.Ref]object.Object{}}
+	if _, err := p.run(t, "enable", "--yes", "serviceType=LoadBalancer", "httpsPort=10202", "advertiseAddress=192.0.2.1,192.0.2.2"); err != nil {
+		t.Fatal(err)
+	}
+	edge := object.Ref{Kind: object.Node, Name: "press-1"}
+	p.objects[edge] = object.New(edge).With(object.Map{"metadata": object.Map{"name": "press-1", "labels": object.Map{"node-role.kubernetes.io/edge": ""}}})
+	out, err := p.run(t, "status", "-o", "json")
+	if err == nil || err.Error() != "there are problems" { // no cloudcore runs
+		t.Errorf("%v", err)
+	}
+	var d document
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	var rows []string
+	for _, r := range d.Settings {
+		rows = append(rows, strings.Join([]string{r.Name, r.Value, r.Default, r.Allowed, r.Restarts}, ";"))
+	}
+	if want := []string{
+		"ha;false;false;true|false;cloudcore", "serviceType;LoadBalancer;NodePort;NodePort|LoadBalancer;",
+		"advertiseAddress;192.0.2.1,192.0.2.2;that of the load balancer;text;cloudcore", "nodeLimit;100;100;number;cloudcore",
+		"websocket;true;true;true|false;cloudcore", "https;true;true;true|false;cloudcore", "quic;false;false;true|false;cloudcore", "cloudStream;true;true;true|false;cloudcore",
+		"websocketPort;0;10000;number;", "quicPort;0;10001;number;", "httpsPort;10202;10002;number;", "cloudStreamPort;0;10003;number;", "cloudTunnelPort;0;10004;number;",
+		"exposeCloudStream;false;false;true|false;", "edgeBlock;100.127.254.0/24;100.127.254.0/24;text;cloudcore",
+		"destinationAddress;;the cloudcore that has the tunnel;text;", "destinationPort;0;10003;number;", "logPort;10350;10350;number;", "metricsPort;10250;10250;number;",
+	}; len(rows) < len(want) || !slices.Equal(rows[:len(want)], want) {
+		t.Errorf("the settings are\n%s", strings.Join(rows, "\n"))
+	}
+	if !d.Enabled || len(d.Problems) == 0 || !slices.Equal(d.Nodes, []node{{"press-1", "offline"}}) || !slices.Contains(d.Ports, port{10202, "tcp", "cloudhub-https"}) {
+		t.Errorf("it says %+v", d)
+	}
+}
