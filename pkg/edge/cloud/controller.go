@@ -81,7 +81,7 @@ func rules() l {
 		named("", words("services"), words("patch"), Name, refStream.Name),
 		named("", words("services"), words("delete"), refStream.Name),
 		rule("", words("secrets"), words("create")),
-		named("", words("secrets"), words("list", "watch"), Name, refCA.Name, refServing.Name),
+		named("", words("secrets"), words("list", "watch"), Name, RefCA.Name, refServing.Name),
 		named("", words("secrets"), words("patch"), Name),
 		named("", words("secrets"), words("delete"), refServing.Name),
 		rule("apps", words("deployments", "daemonsets"), words("list", "watch", "create")),

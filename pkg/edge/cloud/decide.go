@@ -76,7 +76,7 @@ func decide(f facts) (a action) {
 		list = slices.DeleteFunc(list, func(w wish) bool { return w.ref == refConfig })
 	}
 	certificate := f.decideStream(s, &a)
-	if ca := f.seen[refCA]; ca != nil && f.seen[RefSettings].Annotation(caAnnotation) == "" {
+	if ca := f.seen[RefCA]; ca != nil && f.seen[RefSettings].Annotation(caAnnotation) == "" {
 		list = append(list, wish{ref: RefSettings, is: recorded(ca)})
 	}
 	if why == "" && (certificate != "" || !s.CloudStream) {

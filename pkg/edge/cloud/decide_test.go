@@ -78,7 +78,7 @@ func whole(t *testing.T) *world {
 	w.set(func(*settings.Settings) {})
 	w.server("node-1", "10.0.0.1")
 	w.server("node-2", "10.0.0.2")
-	w.put(refCA, m{})
+	w.put(RefCA, m{})
 	w.put(refClientCA, m{"data": m{"client-ca-file": "the authority"}})
 	w.stream(now.Add(-time.Hour), now.Add(365*24*time.Hour))
 	w.serves("10.0.0.1", "10.0.0.2")
@@ -337,9 +337,9 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		want   string
 	}{
 		"nothing":                  {func(*world) {}, ""},
-		"nothing while it is off":  {func(w *world) { w.set(func(s *settings.Settings) { s.Enabled = false }); delete(w.seen, refCA) }, ""},
-		"the authority is gone":    {func(w *world) { delete(w.seen, refCA) }, "Secret kubeedge/casecret is gone: no edge node trusts cloudcore any more"},
-		"the authority is another": {func(w *world) { w.seen[refCA]["metadata"].(m)["uid"] = "x" }, "casecret is another one than before"},
+		"nothing while it is off":  {func(w *world) { w.set(func(s *settings.Settings) { s.Enabled = false }); delete(w.seen, RefCA) }, ""},
+		"the authority is gone":    {func(w *world) { delete(w.seen, RefCA) }, "Secret kubeedge/casecret is gone: no edge node trusts cloudcore any more"},
+		"the authority is another": {func(w *world) { w.seen[RefCA]["metadata"].(m)["uid"] = "x" }, "casecret is another one than before"},
 		"too few cloudcores":       {func(w *world) { delete(w.seen[refDeployment], "status") }, "0 of 1 cloudcores are available"},
 		"a server without a path":  {func(w *world) { w.seen[refPath]["status"].(m)["numberReady"] = 1 }, "logs and metrics of edge nodes can be read on 1 of 2 servers"},
 		"an image is missing": {func(w *world) {

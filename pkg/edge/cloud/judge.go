@@ -82,7 +82,7 @@ func lostCA(seen map[object.Ref]object.Object) string {
 		return ""
 	}
 	text := ""
-	switch now := seen[refCA]; {
+	switch now := seen[RefCA]; {
 	case now == nil:
 		text = "Secret kubeedge/casecret is gone"
 	case now.UID() != was:

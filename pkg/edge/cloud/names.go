@@ -9,7 +9,8 @@ const (
 	Name       = "cloudcore"    // of most objects of cloudcore
 	Controller = "zedkube-edge" // of the controller's own objects, and of the settings
 	Path       = "zedkube-edge-path"
-	Where      = "kubeedge" // the namespace of both
+	Nodes      = "zedkube-edge-nodes" // of the record of who was asked to join
+	Where      = "kubeedge"           // the namespace of both
 	SettingsAt = "settings.json"
 
 	// whereClientCA is where the API server says by what it knows clients, and clientCAReader the role that may read it.
@@ -34,7 +35,7 @@ var (
 	refTunnels    = object.Ref{Kind: object.ConfigMap, Namespace: Where, Name: "tunnelport"}
 	refClientCA   = object.Ref{Kind: object.ConfigMap, Namespace: whereClientCA, Name: "extension-apiserver-authentication"}
 	refStreamKey  = object.Ref{Kind: object.Secret, Namespace: Where, Name: Name}
-	refCA         = object.Ref{Kind: object.Secret, Namespace: Where, Name: "casecret"}
+	RefCA         = object.Ref{Kind: object.Secret, Namespace: Where, Name: "casecret"}
 	refServing    = object.Ref{Kind: object.Secret, Namespace: Where, Name: "cloudcoresecret"}
 	refAccount    = object.Ref{Kind: object.ServiceAccount, Namespace: Where, Name: Name}
 	refRole       = object.Ref{Kind: object.ClusterRole, Name: Name}
@@ -64,7 +65,7 @@ func Views() []View {
 		{Ref: refBinding},
 		{Ref: refRequest},
 		{Ref: refStreamKey},
-		{Ref: refCA},
+		{Ref: RefCA},
 		{Ref: refServing},
 		{Ref: object.Ref{Kind: object.Node}},
 		{Ref: object.Ref{Kind: object.CRD}, Label: managedLabel + "=" + Controller},

@@ -56,7 +56,7 @@ func New(p Program) *cobra.Command {
 	c := &commands{Program: p}
 	root.PersistentFlags().StringVar(&c.root, "root", "", "directory that prefixes the default of --kubeconfig")
 	root.PersistentFlags().StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>"+Kubeconfig+"; of controller: what its pod is given)")
-	root.AddCommand(c.enable(), c.disable(), c.set(), c.status())
+	root.AddCommand(c.enable(), c.disable(), c.set(), c.status(), c.join())
 	root.AddCommand(c.pods()...)
 	return root
 }
