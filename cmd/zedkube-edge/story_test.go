@@ -70,12 +70,14 @@ func TestEdge(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s.enable()
+	s.beginWithOne()
 	stop := s.control(ctx, "controller-1")
 	played := make(chan struct{})
 	go func() { defer close(played); s.playCloudcore(ctx) }()
 	defer func() { cancel(); <-played }()
 
 	s.isGolden()
+	s.edgeNodesJoinAndLeave(ctx)
 	s.theStreamAsksWho(ctx)
 	s.thePathIsReady(ctx)
 	s.parametersArrive()
@@ -244,6 +246,8 @@ var kinds = []schema.GroupVersionResource{
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
 	{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
@@ -304,7 +308,7 @@ func (s *site) disable() {
 	}
 	stays := func(o string) bool {
 		return strings.HasPrefix(o, "customresourcedefinitions ") || slices.Contains([]string{
-			"namespaces kubeedge", "configmaps kubeedge/kube-root-ca.crt", "configmaps kubeedge/tunnelport", "configmaps kubeedge/zedkube-edge",
+			"namespaces kubeedge", "configmaps kubeedge/kube-root-ca.crt", "configmaps kubeedge/tunnelport", "configmaps kubeedge/zedkube-edge", "configmaps kubeedge/zedkube-edge-nodes",
 			"serviceaccounts kubeedge/default", "secrets kubeedge/casecret", "secrets kubeedge/cloudcoresecret", "secrets kubeedge/tokensecret",
 		}, o)
 	}
@@ -314,7 +318,7 @@ func (s *site) disable() {
 		}
 		return nil
 	})
-	if left := s.objects(); len(left) != 11+8 {
+	if left := s.objects(); len(left) != 11+9 {
 		s.Errorf("disable leaves %q", left)
 	}
 	if _, err := s.kube.CoreV1().Nodes().Get(s.Context(), "edge-1", metav1.GetOptions{}); err != nil {

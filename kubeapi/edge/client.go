@@ -14,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -211,6 +212,23 @@ func (c *Client) Delete(ctx context.Context, r object.Ref, uid string) error {
 		}
 		return access.UnlessGone(err)
 	})
+}
+
+// Evict evicts a pod that has this UID; blocked is why that is not allowed now.
+func (c *Client) Evict(ctx context.Context, r object.Ref, uid string) (blocked string, err error) {
+	options := access.Exactly(uid)
+	err = within(ctx, "evict", r, func(ctx context.Context) error {
+		err := c.kube.PolicyV1().Evictions(r.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: r.Name, Namespace: r.Namespace}, DeleteOptions: &options})
+		if apierrors.IsTooManyRequests(err) {
+			blocked = "is not evicted: " + err.Error()
+			return nil
+		}
+		if apierrors.IsConflict(err) {
+			return nil // what has its name by now is another one
+		}
+		return access.UnlessGone(err)
+	})
+	return blocked, err
 }
 
 // Approve approves a request for a certificate.

@@ -111,6 +111,9 @@ func (c *Component) apply(ctx context.Context, a action) error {
 		}
 		errs = append(errs, err)
 	}
+	if a.record != nil {
+		errs = append(errs, c.Kube.Create(ctx, RefNodes, a.record))
+	}
 	if a.update != nil {
 		errs = append(errs, c.Kube.Update(ctx, refTunnels, a.update))
 	}

@@ -217,8 +217,8 @@ func rule(group string, resources, verbs []string) m {
 
 func words(w ...string) []string { return w }
 
-// cloudcoreRules are what cloudcore needs: those of KubeEdge's chart, with which it was seen to work, and the two that
-// node authorization takes.
+// cloudcoreRules are what cloudcore needs: those of KubeEdge's chart, with which it was seen to work, and one that node
+// authorization takes; the other one is impersonation.
 func cloudcoreRules() l {
 	whole := words("get", "list", "watch", "create", "update", "patch", "delete")
 	return l{
@@ -235,7 +235,6 @@ func cloudcoreRules() l {
 		rule("apiextensions.k8s.io", words("customresourcedefinitions"), whole),
 		rule("networking.istio.io", words("*"), words("get", "list", "watch")),
 		rule("operations.kubeedge.io", words("nodeupgradejobs", "nodeupgradejobs/status", "imageprepulljobs", "imageprepulljobs/status"), words("get", "list", "watch", "update", "patch")),
-		rule("", words("users", "groups"), words("impersonate")),
 		// What the container before its stream asks.
 		rule("authentication.k8s.io", words("tokenreviews"), words("create")),
 		rule("authorization.k8s.io", words("subjectaccessreviews"), words("create")),

@@ -25,7 +25,7 @@ func Made(s settings.Settings, crds []object.Object) (refs []object.Ref, objects
 	add(refNamespace, m{})
 	add(account, m{})
 	add(object.Ref{Kind: object.ClusterRole, Name: Controller}, m{"rules": clusterRules(crds)})
-	add(object.Ref{Kind: object.ClusterRole, Name: Granted}, m{"rules": cloudcoreRules()})
+	add(object.Ref{Kind: object.ClusterRole, Name: Granted}, m{"rules": grantedRules()})
 	add(object.Ref{Kind: object.ClusterRoleBinding, Name: Controller}, bound(object.ClusterRole, Controller))
 	add(object.Ref{Kind: object.ClusterRoleBinding, Name: Granted}, bound(object.ClusterRole, Granted))
 	add(object.Ref{Kind: object.Role, Namespace: Where, Name: Controller}, m{"rules": rules()})
@@ -50,7 +50,7 @@ func named(group string, resources, verbs []string, names ...string) m {
 
 // clusterRules are what the controller needs of what belongs to no namespace.
 func clusterRules(crds []object.Object) l {
-	const rbac, certificates = "rbac.authorization.k8s.io", "certificates.k8s.io"
+	const rbac, certificates, admission = "rbac.authorization.k8s.io", "certificates.k8s.io", "admissionregistration.k8s.io"
 	var names []string
 	for _, o := range crds {
 		names = append(names, o.Name())
@@ -63,6 +63,8 @@ func clusterRules(crds []object.Object) l {
 		named("apiextensions.k8s.io", words("customresourcedefinitions"), words("patch"), names...),
 		rule(rbac, words("clusterroles", "clusterrolebindings"), words("create")),
 		named(rbac, words("clusterroles", "clusterrolebindings"), words("list", "watch", "patch"), Name),
+		rule(admission, words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), words("create")),
+		named(admission, words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), words("list", "watch", "patch"), Nodes),
 		rule(certificates, words("certificatesigningrequests"), words("create")),
 		named(certificates, words("certificatesigningrequests"), words("get", "list", "watch", "delete"), refRequest.Name),
 		named(certificates, words("certificatesigningrequests/approval"), words("update"), refRequest.Name),
@@ -132,6 +134,7 @@ func Dropped(purge bool, crds []object.Object) []object.Ref {
 	}
 	list := append(of(object.Deployment, Controller, Name), refPath, refReader)
 	list = append(list, refService, refStream, refBudget, refConfig, refStreamKey, refRequest)
+	list = append(list, refPolicyBinding, refPolicy)
 	list = append(list, of(object.RoleBinding, Controller, Path)...)
 	list = append(list, of(object.Role, Controller, Path)...)
 	list = append(list, of(object.ServiceAccount, Controller, Name, Path)...)

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,6 +45,7 @@ type action struct {
 	approve bool
 	stream  object.Object // the Secret with what was issued; nil to leave it
 	update  object.Object // tunnelport without what is gone; nil to leave it
+	record  object.Object // of who was asked to join, where there is none; nil to leave it
 	apply   []wish
 	again   time.Duration
 	why     error // why something of it is not done
@@ -70,7 +72,7 @@ func decide(f facts) (a action) {
 		a.why = err
 		return a
 	}
-	list := wishes(s, replicas, text, f.crds)
+	list := wishes(s, replicas, text, f.crds, f.names(&a))
 	if why != "" {
 		// Without an address neither the file nor the certificate of cloudcore can be right.
 		list = slices.DeleteFunc(list, func(w wish) bool { return w.ref == refConfig })
@@ -143,6 +145,22 @@ func recorded(ca object.Object) object.Object {
 	o := object.New(RefSettings)
 	o["metadata"].(m)["annotations"] = m{caAnnotation: ca.UID()}
 	return o
+}
+
+// names are those that were asked to join. Where there is no record yet, the edge nodes that there are go on.
+func (f facts) names(a *action) []string {
+	if f.seen[refNamespace] == nil {
+		return nil
+	}
+	record, err := RecordOf(f.seen, f.now)
+	if f.seen[RefNodes] == nil && err == nil {
+		var data m
+		if data, err = record.Data(); err == nil {
+			a.record = RecordObject(data)
+		}
+	}
+	a.why = errors.Join(a.why, err)
+	return record.Names()
 }
 
 // differs reports that the object is missing, has changed since this process applied it, or that something else

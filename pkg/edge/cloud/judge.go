@@ -23,6 +23,7 @@ type Report struct {
 	Stream    *time.Time // when the certificate of the stream ends; nil for none
 	Nodes     []string   // of edge nodes, sorted
 	Ready     []string   // of those
+	Edge      []EdgeNode // and the names that were asked to join, or were edge nodes
 	Problems  []string   // in sentences, what cannot be undone first
 }
 
@@ -32,6 +33,10 @@ func Judge(seen map[object.Ref]object.Object, now time.Time) (r Report) {
 	r.Enabled, r.Settings = on, s
 	r.Nodes, r.Ready = edgeNodes(seen)
 	if err != nil {
+		r.Problems = append(r.Problems, err.Error())
+	}
+	record, err := RecordOf(seen, now)
+	if r.Edge = people(seen, record); err != nil {
 		r.Problems = append(r.Problems, err.Error())
 	}
 	if !on {

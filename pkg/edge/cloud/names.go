@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"github.com/zedkube/zedkube/pkg/edge/join"
 	"github.com/zedkube/zedkube/pkg/edge/object"
 )
 
@@ -18,7 +19,7 @@ const (
 	clientCAReader = "extension-apiserver-authentication-reader"
 
 	serverRole = "node-role.kubernetes.io/control-plane"
-	edgeRole   = "node-role.kubernetes.io/edge"
+	edgeRole   = join.EdgeRole
 
 	managedLabel       = "app.kubernetes.io/managed-by"
 	checksumAnnotation = "edge.zedkube.io/checksum"
@@ -63,6 +64,8 @@ func Views() []View {
 		{Ref: refClientCA},
 		{Ref: refRole},
 		{Ref: refBinding},
+		{Ref: refPolicy},
+		{Ref: refPolicyBinding},
 		{Ref: refRequest},
 		{Ref: refStreamKey},
 		{Ref: RefCA},

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/zedkube/zedkube/pkg/edge/join"
 	"github.com/zedkube/zedkube/pkg/edge/object"
 	"github.com/zedkube/zedkube/pkg/edge/settings"
 )
@@ -56,7 +57,7 @@ type wish struct {
 }
 
 // wishes are all objects but the stream's Secret and the Deployment, in the order in which they are made.
-func wishes(s settings.Settings, replicas int, config string, crds []object.Object) []wish {
+func wishes(s settings.Settings, replicas int, config string, crds []object.Object, names []string) []wish {
 	list := []wish{{ref: refNamespace, is: labelled(refNamespace)}}
 	for _, o := range crds {
 		list = append(list, wish{ref: o.Ref(object.CRD), is: o})
@@ -64,7 +65,9 @@ func wishes(s settings.Settings, replicas int, config string, crds []object.Obje
 	subject := m{"kind": "ServiceAccount", "name": Name, "namespace": Where}
 	list = append(list,
 		wish{ref: refAccount, is: labelled(refAccount)},
-		wish{ref: refRole, is: labelled(refRole).With(m{"rules": cloudcoreRules()})},
+		wish{ref: refPolicy, is: policy()},
+		wish{ref: refPolicyBinding, is: policyBinding()},
+		wish{ref: refRole, is: labelled(refRole).With(m{"rules": append(cloudcoreRules(), impersonation(names)...)})},
 		wish{ref: refBinding, is: labelled(refBinding).With(m{"roleRef": roleRef(object.ClusterRole, Name), "subjects": l{subject}})},
 		wish{ref: refConfig, is: labelled(refConfig).With(m{"data": m{"cloudcore.yaml": config}})},
 		wish{ref: refService, is: service(s)},
@@ -96,10 +99,10 @@ func servers(seen map[object.Ref]object.Object) (addresses []string) {
 	return addresses
 }
 
-// isEdge tells a Node of KubeEdge from a member (docs/decisions/0030-edge-nodes-are-no-members.md).
+// isEdge tells a Node of KubeEdge from a member, by the rule of kubeapi/access (docs/decisions/0030-edge-nodes-are-no-members.md).
 func isEdge(node object.Object) bool {
 	edge := node.HasLabel(edgeRole) || strings.Contains(node.Text("status", "nodeInfo", "kubeletVersion"), "-kubeedge-")
-	return edge && !node.HasLabel(serverRole) && !node.HasLabel("node-uuid")
+	return edge && !slices.ContainsFunc(join.MemberRoles(), node.HasLabel)
 }
 
 // Edge is the edge node of that name or address, its address, and since when it is not Ready; zero while it is.

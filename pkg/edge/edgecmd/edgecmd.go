@@ -29,6 +29,7 @@ type Cluster interface {
 	Create(ctx context.Context, r object.Ref, o object.Object) error
 	Update(ctx context.Context, r object.Ref, o object.Object) error
 	Delete(ctx context.Context, r object.Ref, uid string) error
+	Evict(ctx context.Context, r object.Ref, uid string) (blocked string, err error)
 }
 
 // Program is what the commands are given by main.
@@ -56,7 +57,7 @@ func New(p Program) *cobra.Command {
 	c := &commands{Program: p}
 	root.PersistentFlags().StringVar(&c.root, "root", "", "directory that prefixes the default of --kubeconfig")
 	root.PersistentFlags().StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>"+Kubeconfig+"; of controller: what its pod is given)")
-	root.AddCommand(c.enable(), c.disable(), c.set(), c.status(), c.join())
+	root.AddCommand(c.enable(), c.disable(), c.set(), c.status(), c.join(), c.wait(), c.leave())
 	root.AddCommand(c.pods()...)
 	return root
 }

@@ -14,11 +14,7 @@ import (
 // are.
 func recordOf(seen map[object.Ref]object.Object, now time.Time) (join.Record, object.Object, error) {
 	at := seen[cloud.RefNodes]
-	if at == nil {
-		return cloud.TakeOver(seen, now), nil, nil
-	}
-	data, _ := at.At("data").(object.Map)
-	record, err := join.Read(data)
+	record, err := cloud.RecordOf(seen, now)
 	if err != nil {
 		return record, at, fmt.Errorf("the record cannot be used, see kubectl -n %s edit configmap %s: %w", cloud.Where, cloud.RefNodes.Name, err)
 	}

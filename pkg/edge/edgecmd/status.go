@@ -104,11 +104,36 @@ func show(w io.Writer, r cloud.Report) {
 			fmt.Fprintf(w, "  certificate  of the stream, until %s\n", r.Stream.UTC().Format(time.DateOnly))
 		}
 		fmt.Fprintf(w, "  edge nodes   %d of %d Ready\n", len(r.Ready), len(r.Nodes))
+		showEdge(w, r.Edge)
 		for _, text := range r.Settings.Warnings() {
 			fmt.Fprintf(w, "Warning: %s.\n", text)
 		}
 	}
 	for _, text := range r.Problems {
 		fmt.Fprintf(w, "Problem: %s.\n", terminal.Clean(text))
+	}
+}
+
+// showEdge prints one line for each edge node, and each name that was asked to join or was one.
+func showEdge(w io.Writer, list []cloud.EdgeNode) {
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	for _, n := range list {
+		text := n.State
+		if !n.Since.IsZero() {
+			text += " since " + at(n.Since)
+		}
+		switch {
+		case n.State == "asked" && !n.TokenUntil.IsZero():
+			text += ", token until " + at(n.TokenUntil)
+		case n.Unknown:
+			text += ", not asked to join: cloudcore writes nothing of it until zedkube-edge join " + n.Name
+		case n.TakenOver:
+			text += ", joined before the record"
+		case n.State == "refused":
+			text += ", as lost"
+		case n.State == "Ready":
+			text += ", asked at " + at(n.AskedAt)
+		}
+		fmt.Fprintf(w, "    %-20s %-15s %s\n", n.Name, n.Address, text)
 	}
 }

@@ -18,10 +18,13 @@ const Version = "v1.20.0"
 // EdgeRole is the label, and the taint, of edge nodes.
 const EdgeRole = "node-role.kubernetes.io/edge"
 
-// MemberLabels make a Node a member of the cluster: no edge node may have one.
-func MemberLabels() []string {
-	return []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd", "node-uuid", "tie-breaker-node"}
+// MemberRoles are the labels of which each makes a Node a member of the cluster, whatever else it has.
+func MemberRoles() []string {
+	return []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd", "node-uuid"}
 }
+
+// MemberLabels are those that no edge node may have: what makes a member, and what a member is told by.
+func MemberLabels() []string { return append(MemberRoles(), "tie-breaker-node") }
 
 var (
 	labelForm   = regexp.MustCompile(`^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?=([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$`)

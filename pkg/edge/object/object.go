@@ -32,6 +32,10 @@ var (
 	Role               = Kind{"rbac.authorization.k8s.io", "v1", "Role", "roles"}
 	RoleBinding        = Kind{"rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"}
 	CRD                = Kind{"apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"}
+	Lease              = Kind{"coordination.k8s.io", "v1", "Lease", "leases"}
+	ObjectSync         = Kind{"reliablesyncs.kubeedge.io", "v1alpha1", "ObjectSync", "objectsyncs"}
+	Policy             = Kind{"admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"}
+	PolicyBinding      = Kind{"admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"}
 	Request            = Kind{"certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests"}
 )
 

@@ -1,0 +1,264 @@
+package edgecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/edge/cloud"
+	"github.com/zedkube/zedkube/pkg/edge/join"
+	"github.com/zedkube/zedkube/pkg/edge/object"
+)
+
+// cleanedWithin is how long Kubernetes and cloudcore have to remove what belongs to a Node that is gone.
+const cleanedWithin = 20 * time.Second
+
+// leaving is what somebody has typed, and what there is.
+type leaving struct {
+	acting
+	name   string
+	lost   bool
+	within time.Duration
+
+	kube  Cluster
+	node  object.Object   // nil for none
+	pods  []object.Object // to be moved
+	stays int             // pods of DaemonSets and of the device itself
+}
+
+func (c *commands) leave() *cobra.Command {
+	l := &leaving{}
+	cmd := &cobra.Command{
+		Use:   "leave NAME [--lost] [--yes | --dry-run]",
+		Short: "Let an edge node leave the cluster",
+		Long: "Let an edge node leave the cluster. The plan names the pods that run there. The Node is cordoned and emptied; then it waits until\n" +
+			"leave.sh has run on the device and the Node is not Ready any more, and deletes it. With --lost the device is not waited for, and\n" +
+			"its name is refused until it is asked to join again. In either case no device can register under the name any more.",
+		Example: "  zedkube-edge leave camera-7 --dry-run\n  zedkube-edge leave camera-7 --lost --yes",
+		Args:    terminal.Words(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			l.on(cmd)
+			l.name = args[0]
+			if l.kube, err = c.dial(); err != nil {
+				return err
+			}
+			return l.run(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVar(&l.lost, "lost", false, "the device is lost: delete its Node at once, and refuse its name")
+	cmd.Flags().DurationVar(&l.within, "timeout", 5*time.Minute, "how long to wait for the pods, and for leave.sh")
+	l.flags(cmd)
+	return cmd
+}
+
+func (l *leaving) run(ctx context.Context) error {
+	if err := join.Name(l.name); err != nil {
+		return err
+	}
+	seen, err := look(ctx, l.kube)
+	if err != nil {
+		return err
+	}
+	record, _, err := recordOf(seen, time.Now())
+	if err != nil {
+		return err
+	}
+	_, asked := record.Asked[l.name]
+	_, _, _, edge := cloud.Edge(seen, l.name)
+	l.node = seen[object.Ref{Kind: object.Node, Name: l.name}]
+	switch {
+	case l.node != nil && !edge:
+		return refused(fmt.Errorf("%s is a member of the cluster", l.name))
+	case l.node == nil && !asked:
+		return refused(fmt.Errorf("there is no edge node %s, and none was asked to join under this name", l.name))
+	}
+	if err := l.findPods(ctx); err != nil {
+		return err
+	}
+	l.plan()
+	if on, err := l.confirm(ctx); err != nil || !on {
+		return err
+	}
+	if l.node != nil && !l.lost {
+		if err := l.empty(ctx); err != nil {
+			return err
+		}
+	}
+	return l.remove(ctx)
+}
+
+func (l *leaving) ready() bool { return l.node.Condition("Ready") == "True" }
+
+func (l *leaving) findPods(ctx context.Context) error {
+	all, err := l.kube.List(ctx, cloud.View{Ref: object.Ref{Kind: object.Pod}})
+	if err != nil {
+		return err
+	}
+	l.pods, l.stays = nil, 0
+	for _, pod := range all {
+		owned := slices.ContainsFunc(pod.List("metadata", "ownerReferences"), func(o object.Object) bool { return o.Text("kind") == "DaemonSet" || o.Text("kind") == "Node" })
+		switch {
+		case pod.Text("spec", "nodeName") != l.name:
+		case owned:
+			l.stays++
+		default:
+			l.pods = append(l.pods, pod)
+		}
+	}
+	return nil
+}
+
+func (l *leaving) plan() {
+	l.say("Edge node %s is to leave.", l.name)
+	if l.node == nil {
+		l.say("  it has not registered: nobody can register under this name any more")
+	}
+	for _, pod := range l.pods {
+		l.say("  %s", pod.Ref(object.Pod))
+	}
+	switch {
+	case l.lost:
+		l.say("As lost: its Node is deleted at once, and the %d pods above with it, which may go on on the device. The name is refused until", len(l.pods))
+		l.say("zedkube-edge join %s asks again. Its certificate cannot be revoked: it stays good for cloudcore, which is refused everything for this name.", l.name)
+	case l.node != nil && l.ready():
+		l.say("It is cordoned, the %d pods above are evicted, and %d of DaemonSets end with it. Then run on the device, as root:", len(l.pods), l.stays)
+		l.say("  sh /usr/local/lib/zedkube-edge/leave.sh")
+	case l.node != nil:
+		l.say("It is not Ready, so nobody answers there: its Node is deleted. On the device, as root: sh /usr/local/lib/zedkube-edge/leave.sh")
+	}
+}
+
+// empty cordons the Node, and waits until its pods are gone and it is not Ready.
+func (l *leaving) empty(ctx context.Context) error {
+	ref := object.Ref{Kind: object.Node, Name: l.name}
+	node, err := l.kube.Get(ctx, ref)
+	if err != nil || node == nil {
+		return err
+	}
+	l.node = node
+	spec, _ := node.At("spec").(object.Map)
+	if spec == nil {
+		spec = object.Map{}
+	}
+	spec["unschedulable"] = true
+	if err := l.kube.Update(ctx, ref, node.With(object.Map{"spec": spec})); err != nil {
+		return err
+	}
+	if !l.ready() {
+		return nil
+	}
+	if err := eventually(ctx, l.within, func() error { return l.evict(ctx) }); err != nil {
+		return err
+	}
+	l.say("It is empty. On the device, as root: sh /usr/local/lib/zedkube-edge/leave.sh")
+	return eventually(ctx, l.within, func() error {
+		if node, err := l.kube.Get(ctx, ref); err != nil || node == nil || node.Condition("Ready") != "True" {
+			return err
+		}
+		return errPending{fmt.Sprintf("%s is still Ready: leave.sh has not run. It stays cordoned; the same command goes on from here", l.name)}
+	})
+}
+
+// evict asks for the eviction of each pod that is there.
+func (l *leaving) evict(ctx context.Context) error {
+	if err := l.findPods(ctx); err != nil || len(l.pods) == 0 {
+		return err
+	}
+	var why []string
+	for _, pod := range l.pods {
+		if pod.Text("metadata", "deletionTimestamp") != "" {
+			why = append(why, pod.Ref(object.Pod).String()+" is ending")
+			continue
+		}
+		blocked, err := l.kube.Evict(ctx, pod.Ref(object.Pod), pod.UID())
+		if err != nil {
+			return err
+		}
+		if blocked == "" {
+			blocked = "is ending"
+		}
+		why = append(why, pod.Ref(object.Pod).String()+" "+blocked)
+	}
+	return errPending{strings.Join(why, "; ")}
+}
+
+// remove closes the name first, so that the device does not register again.
+func (l *leaving) remove(ctx context.Context) error {
+	seen, err := look(ctx, l.kube)
+	if err != nil {
+		return err
+	}
+	record, at, err := recordOf(seen, time.Now())
+	if err != nil {
+		return err
+	}
+	record.Leave(l.name, l.lost, time.Now())
+	if err := writeRecord(ctx, l.kube, at, record); err != nil {
+		return err
+	}
+	if l.node != nil {
+		if err := l.kube.Delete(ctx, object.Ref{Kind: object.Node, Name: l.name}, l.node.UID()); err != nil {
+			return err
+		}
+	}
+	if err := l.clean(ctx); err != nil {
+		return err
+	}
+	if l.lost {
+		l.say("%s is gone, and its name is refused.", l.name)
+	} else {
+		l.say("%s has left.", l.name)
+	}
+	return nil
+}
+
+// clean sees that what belongs to the Node goes: Kubernetes and cloudcore remove it. What they leave is deleted.
+func (l *leaving) clean(ctx context.Context) error {
+	left, err := l.leftovers(ctx)
+	if err != nil {
+		return err
+	}
+	err = eventually(ctx, cleanedWithin, func() (err error) {
+		if left, err = l.leftovers(ctx); err != nil || len(left) == 0 {
+			return err
+		}
+		return errPending{"it is still there"}
+	})
+	if terminal.ExitCode(err) != terminal.ExitFound {
+		return err
+	}
+	var errs []error
+	for _, r := range left {
+		l.say("Nobody has removed %s, so it is deleted.", r)
+		errs = append(errs, l.kube.Delete(ctx, r, ""))
+	}
+	return errors.Join(errs...)
+}
+
+func (l *leaving) leftovers(ctx context.Context) (list []object.Ref, err error) {
+	lease := object.Ref{Kind: object.Lease, Namespace: "kube-node-lease", Name: l.name}
+	o, err := l.kube.Get(ctx, lease)
+	if err != nil {
+		return nil, err
+	}
+	if o != nil {
+		list = append(list, lease)
+	}
+	syncs, err := l.kube.List(ctx, cloud.View{Ref: object.Ref{Kind: object.ObjectSync}})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range syncs {
+		// Its name is that of the Node and the UID of what is sent there: a name may be the beginning of another one.
+		if at := strings.LastIndexByte(o.Name(), '.'); at > 0 && o.Name()[:at] == l.name {
+			list = append(list, o.Ref(object.ObjectSync))
+		}
+	}
+	return list, nil
+}
