@@ -95,9 +95,9 @@ func (d Device) Config() (string, error) {
 	link := func(port int) m {
 		return m{"enable": port != 0, "handshakeTimeout": 30, "readDeadline": 15, "writeDeadline": 15, "server": at(server, port)}
 	}
-	websocket, quic := link(d.Port("cloudhub")), link(d.Port("cloudhub-quic"))
-	if d.Port("cloudhub") != 0 {
-		quic["enable"] = false // one of both
+	websocket, quic := link(d.Port("cloudhub")), m{"enable": false} // one of both
+	if websocket["enable"] == false {
+		websocket, quic = quic, link(d.Port("cloudhub-quic"))
 	}
 	text, err := json.MarshalIndent(m{
 		"apiVersion": "edgecore.config.kubeedge.io/v1alpha2", "kind": "EdgeCore",

@@ -42,7 +42,7 @@ fi
 
 [ -S "$SOCKET" ] || fail "no container runtime at $SOCKET"
 if has ctr; then
-	ctr -a "$SOCKET" version >/dev/null 2>&1 || fail "the container runtime at $SOCKET does not answer"
+	ctr -a "$SOCKET" --timeout 5s version >/dev/null 2>&1 || fail "the container runtime at $SOCKET does not answer"
 fi
 if [ ! -f edgecore ]; then
 	has edgecore || fail "the bundle has no edgecore, and there is none in PATH"
@@ -169,14 +169,14 @@ else
 		"$EDGECORE" >/var/log/edgecore.log 2>&1 </dev/null &
 fi
 
-# The token is of no use once there is a certificate.
+# edgecore would read the token at each start.
 tries=0
 while [ $tries -lt 30 ] && [ ! -s /etc/kubeedge/certs/server.crt ]; do
 	sleep 1
 	tries=$((tries + 1))
 done
 if [ -s /etc/kubeedge/certs/server.crt ]; then
-	rm -f /etc/kubeedge/bootstrap-edgecore.conf token
+	rm -f /etc/kubeedge/bootstrap-edgecore.conf
 	echo "edgecore runs, and has its certificate. In the cluster: zedkube-edge wait $NAME"
 else
 	echo "join.sh: edgecore runs, and has no certificate after 30 s: it goes on trying. Its log says why" >&2

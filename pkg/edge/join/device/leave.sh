@@ -40,7 +40,7 @@ fi
 awk '$2 ~ "^/var/lib/(kubelet|kubeedge)/" { print $2 }' /proc/self/mounts | sort -r | while read -r mount; do
 	umount "$mount" 2>/dev/null || true
 done
-rm -rf /etc/kubeedge /var/lib/kubeedge
+rm -rf /etc/kubeedge /var/lib/kubeedge || true # one may be a mount, whose content is gone then
 # What is still mounted there may be a directory of the device.
 if ! grep -q ' /var/lib/kubelet/' /proc/self/mounts; then
 	rm -rf /var/lib/kubelet/pods
