@@ -44,11 +44,11 @@ func RecordOf(seen map[object.Ref]object.Object, now time.Time) (join.Record, er
 type EdgeNode struct {
 	Name, Address string
 	State         string    // asked, Ready, offline, refused, left
-	Since         time.Time // of the state
-	AskedAt       time.Time
-	TokenUntil    time.Time
-	TakenOver     bool // it had joined before there was a record
-	Unknown       bool // it is not in the record
+	Since         time.Time `json:",omitzero"` // of the state
+	AskedAt       time.Time `json:",omitzero"`
+	TokenUntil    time.Time `json:",omitzero"`  // while it is asked
+	TakenOver     bool      `json:",omitempty"` // it had joined before there was a record
+	Unknown       bool      `json:",omitempty"` // it is not in the record
 }
 
 // people are all edge nodes, and all names that were, by name.

@@ -19,6 +19,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/join"
 	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/types"
 )
 
 // binaries is where edgecore is looked for, below the root.
@@ -141,7 +142,8 @@ func (c *commands) letJoin(ctx context.Context, j *joining, stdout io.Writer) er
 	if j.Token, err = mint(ctx, kube, asked.TokenUntil); err != nil {
 		return err
 	}
-	if err := writeRecord(ctx, kube, at, record); err != nil {
+	o := types.Operation{Op: "join edge", Target: auditNodes, Why: "zedkube edge join " + j.Name}
+	if err := c.audited(o, func() error { return writeRecord(ctx, kube, at, record) }); err != nil {
 		return err
 	}
 	return j.give(stdout, asked, notes)

@@ -14,6 +14,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/join"
 	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/types"
 )
 
 // cleanedWithin is how long Kubernetes and cloudcore have to remove what belongs to a Node that is gone.
@@ -48,7 +49,7 @@ func (c *commands) leave() *cobra.Command {
 			if l.kube, err = c.dial(); err != nil {
 				return err
 			}
-			return l.run(cmd.Context())
+			return c.letLeave(cmd.Context(), l)
 		},
 	}
 	cmd.Flags().BoolVar(&l.lost, "lost", false, "the device is lost: delete its Node at once, and refuse its name")
@@ -57,7 +58,7 @@ func (c *commands) leave() *cobra.Command {
 	return cmd
 }
 
-func (l *leaving) run(ctx context.Context) error {
+func (c *commands) letLeave(ctx context.Context, l *leaving) error {
 	if err := join.Name(l.name); err != nil {
 		return err
 	}
@@ -85,12 +86,18 @@ func (l *leaving) run(ctx context.Context) error {
 	if on, err := l.confirm(ctx); err != nil || !on {
 		return err
 	}
-	if l.node != nil && !l.lost {
-		if err := l.empty(ctx); err != nil {
-			return err
-		}
+	o := types.Operation{Op: "leave edge", Target: auditNodes, Why: "zedkube edge leave " + l.name}
+	if l.lost {
+		o.Why += " --lost"
 	}
-	return l.remove(ctx)
+	return c.audited(o, func() error {
+		if l.node != nil && !l.lost {
+			if err := l.empty(ctx); err != nil {
+				return err
+			}
+		}
+		return l.remove(ctx)
+	})
 }
 
 func (l *leaving) ready() bool { return l.node.Condition("Ready") == "True" }

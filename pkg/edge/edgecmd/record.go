@@ -10,6 +10,9 @@ import (
 	"github.com/zedkube/zedkube/pkg/edge/object"
 )
 
+// auditNodes is what the audit trail says that join and leave change.
+const auditNodes = "configmap/" + cloud.Where + "/" + cloud.Nodes
+
 // recordOf is the record of who was asked to join, and its object; nil for none, where it has the edge nodes that there
 // are.
 func recordOf(seen map[object.Ref]object.Object, now time.Time) (join.Record, object.Object, error) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,9 +50,9 @@ type document struct {
 	Wanted      int // cloudcores
 	Available   int // of them
 	Addresses   []string
-	Ports       []port     // that a firewall has to let through
-	Certificate *time.Time // until when that of the stream is valid
-	Nodes       []node
+	Ports       []port           // that a firewall has to let through
+	Certificate *time.Time       // until when that of the stream is valid
+	Nodes       []cloud.EdgeNode // and the names that were asked to join, or were edge nodes
 	Warnings    []string
 	Problems    []string
 	Settings    []settings.Row
@@ -64,25 +63,13 @@ type port struct {
 	Protocol, Name string
 }
 
-type node struct {
-	Name  string
-	State string // Ready or offline
-}
-
 func newDocument(r cloud.Report) document {
 	d := document{
 		Enabled: r.Enabled, Wanted: r.Wanted, Available: r.Available, Addresses: r.Addresses, Certificate: r.Stream,
-		Warnings: r.Settings.Warnings(), Problems: r.Problems, Settings: r.Settings.Rows(),
+		Warnings: r.Settings.Warnings(), Problems: r.Problems, Settings: r.Settings.Rows(), Nodes: r.Edge,
 	}
 	for _, p := range r.Settings.Open() {
 		d.Ports = append(d.Ports, port{p.Port, strings.ToLower(p.Protocol), p.Name})
-	}
-	for _, name := range r.Nodes {
-		n := node{Name: name, State: "offline"}
-		if slices.Contains(r.Ready, name) {
-			n.State = "Ready"
-		}
-		d.Nodes = append(d.Nodes, n)
 	}
 	return d
 }
