@@ -12,6 +12,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/actions"
 )
 
 // edgeProgram is the program that runs KubeEdge (docs/decisions/0048-edge-is-a-program.md).
@@ -26,9 +27,9 @@ func NewEdgeCommand(_ *device.Options) *cobra.Command {
 		Use: "edge", Short: "Run zedkube-edge, which runs KubeEdge in the cluster", Hidden: true,
 		DisableFlagParsing: true, // they are that program's
 		RunE: func(c *cobra.Command, args []string) error {
-			path, err := besides(edgeProgram)
+			path, err := EdgeProgram("")
 			if err != nil {
-				return fmt.Errorf("edge is a program of its own, %s, which is not installed beside this one: docs/edge.md", edgeProgram)
+				return err
 			}
 			p := exec.CommandContext(c.Context(), path, args...) //nolint:gosec // what the operator has typed, to a program of that name
 			p.Stdin, p.Stdout, p.Stderr = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()
@@ -42,14 +43,18 @@ func NewEdgeCommand(_ *device.Options) *cobra.Command {
 	}
 }
 
-// besides finds a program beside this one, or where a shell would.
-func besides(name string) (string, error) {
-	if own, err := os.Executable(); err == nil {
-		if path := filepath.Join(filepath.Dir(own), name); executable(path) {
-			return path, nil
-		}
+// EdgeProgram finds zedkube-edge beside a program, "" for this one, or where a shell would.
+func EdgeProgram(beside string) (path string, err error) {
+	if beside == "" {
+		beside, err = os.Executable()
 	}
-	return exec.LookPath(name)
+	if path = filepath.Join(filepath.Dir(beside), edgeProgram); err == nil && executable(path) {
+		return path, nil
+	}
+	if path, err = exec.LookPath(edgeProgram); err != nil {
+		return "", fmt.Errorf("%w: \"make edge\" builds it, see docs/edge.md", actions.ErrNoEdge)
+	}
+	return path, nil
 }
 
 func executable(path string) bool {

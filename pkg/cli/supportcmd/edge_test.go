@@ -23,7 +23,7 @@ func TestEdgeRunsTheProgramOfThatName(t *testing.T) {
 		err := c.ExecuteContext(t.Context())
 		return out.String(), err
 	}
-	if _, err := run("status"); err == nil || !strings.Contains(err.Error(), "zedkube-edge, which is not installed") {
+	if _, err := run("status"); err == nil || !strings.Contains(err.Error(), "zedkube-edge, which runs KubeEdge, is not installed") {
 		t.Errorf("without the program: %v", err)
 	}
 	script := "#!/bin/sh\nread answer\necho \"$answer: $*\"\nexit 3\n"

@@ -1,6 +1,6 @@
 // Package actions lets an operator who reads the page over the agent's socket do what some
-// commands do. Each is one of a fixed table: the page gets its plan first, which changes nothing,
-// and what is then done needs the identifier of that plan, once. Who may ask, and from which site,
+// commands do. Each is one of a fixed table, or one of zedkube-edge: the page gets its plan first,
+// which changes nothing, and what is then done needs the identifier of that plan, once. Who may ask, and from which site,
 // is the local server's to check.
 //
 //	reads:  what the commands print
@@ -55,6 +55,7 @@ type Handler struct {
 // plan is one that somebody was shown.
 type plan struct {
 	id, action string
+	args       []string // that it runs
 	at         time.Time
 }
 
@@ -81,7 +82,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // a plan costs requests to the cluster, and nobody would see it
 	}
 	if !h.working.TryLock() {
-		refuse(w, http.StatusServiceUnavailable, "another plan or action is under way: try again soon")
+		refuse(w, http.StatusServiceUnavailable, busy)
 		return
 	}
 	defer h.working.Unlock()
@@ -97,42 +98,58 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) show(w http.ResponseWriter, r *http.Request, a action) {
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
-	var plan strings.Builder
+	var text strings.Builder
 	var unknown []string
 	for _, line := range a.plan {
 		said, err := h.run(ctx, strings.Fields(line)...)
-		plan.WriteString(said)
+		text.WriteString(said)
 		if err != nil {
-			fmt.Fprintf(&plan, "unknown: %s %s: %v\n", h.Program, line, err)
+			fmt.Fprintf(&text, "unknown: %s %s: %v\n", h.Program, line, err)
 			unknown = append(unknown, err.Error())
 		}
 	}
-	answer(w, http.StatusOK, struct{ Plan, Error, ID string }{plan.String(), strings.Join(unknown, "; "), h.remember(a.Name, time.Now())})
+	answer(w, http.StatusOK, struct{ Plan, Error, ID string }{text.String(), strings.Join(unknown, "; "), h.remember(plan{action: a.Name, args: strings.Fields(a.Command), at: time.Now()})})
 }
 
 // do runs an action whose plan was shown.
 func (h *Handler) do(w http.ResponseWriter, r *http.Request, a action) {
-	if !h.take(r.Header.Get(PlanHeader), a.Name, time.Now()) {
-		refuse(w, http.StatusConflict, "its plan has not been shown, was used, or is older than ten minutes: show it again")
+	p, ok := h.take(r.Header.Get(PlanHeader), a.Name, time.Now())
+	if !ok {
+		refuse(w, http.StatusConflict, notPlanned)
 		return
 	}
+	end := h.begin(r, a.Command)
+	if a.File {
+		end(h.file(w, r, append(p.args, "-f", "-")...))
+		return
+	}
+	h.carryOut(w, r, end, p.args...)
+}
+
+const (
+	notPlanned = "its plan has not been shown, was used, or is older than ten minutes: show it again"
+	busy       = "another plan or action is under way: try again soon"
+)
+
+// begin notes in the audit trail who requests a command.
+func (h *Handler) begin(r *http.Request, command string) (end func(error)) {
 	who, _ := peer.FromContext(r.Context())
-	end := h.Operations.Begin(types.Operation{
-		Component: "page", Op: "run", Target: "command/" + a.Command, By: "OPERATOR", From: who.Who(), Why: "requested on the page",
+	finish := h.Operations.Begin(types.Operation{
+		Component: "page", Op: "run", Target: "command/" + command, By: "OPERATOR", From: who.Who(), Why: "requested on the page",
 	})
-	finish := func(err error) {
+	return func(err error) {
 		outcome := types.OperationOK
 		if err != nil {
 			outcome = types.OperationFailed
 		}
-		end(outcome, err)
+		finish(outcome, err)
 	}
-	if a.File {
-		finish(h.file(w, r, a))
-		return
-	}
-	said, err := h.runOn(r.Context(), strings.Fields(a.Command)...)
-	finish(err)
+}
+
+// carryOut runs a command, and answers with what it says.
+func (h *Handler) carryOut(w http.ResponseWriter, r *http.Request, end func(error), args ...string) {
+	said, err := h.runOn(r.Context(), args...)
+	end(err)
 	done := struct{ Said, Error string }{Said: said}
 	if err != nil {
 		done.Error = err.Error()
@@ -154,12 +171,12 @@ func (h *Handler) runOn(ctx context.Context, args ...string) (said string, err e
 
 // file sends what a command prints as it comes. Where it fails meanwhile the connection ends, so
 // that nobody takes a part for the whole.
-func (h *Handler) file(w http.ResponseWriter, r *http.Request, a action) error {
+func (h *Handler) file(w http.ResponseWriter, r *http.Request, args ...string) error {
 	w.Header().Set("Content-Type", "application/gzip")
 	ctx, cancel := context.WithTimeout(r.Context(), withinFile)
 	defer cancel()
 	out := &counted{Writer: w}
-	err := h.Run(ctx, out, append(strings.Fields(a.Command), "-f", "-")...)
+	err := h.Run(ctx, out, args...)
 	switch {
 	case err == nil:
 	case out.n == 0:
@@ -202,28 +219,28 @@ func (f *front) Write(b []byte) (int, error) {
 }
 
 // remember keeps that a plan was shown.
-func (h *Handler) remember(action string, now time.Time) (id string) {
+func (h *Handler) remember(p plan) (id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.plans) == maxPlans {
 		h.plans = slices.Delete(h.plans, 0, 1)
 	}
-	id = rand.Text()
-	h.plans = append(h.plans, plan{id: id, action: action, at: now})
-	return id
+	p.id = rand.Text()
+	h.plans = append(h.plans, p)
+	return p.id
 }
 
-// take reports whether a plan of an action was shown and may be done, which is so once.
-func (h *Handler) take(id, action string, now time.Time) bool {
+// take is a plan of an action, or "" for any, that was shown and may be done, which is so once.
+func (h *Handler) take(id, action string, now time.Time) (p plan, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := slices.IndexFunc(h.plans, func(p plan) bool { return p.id == id && p.action == action })
+	at := slices.IndexFunc(h.plans, func(p plan) bool { return p.id == id && (p.action == action || action == "") })
 	if at < 0 {
-		return false
+		return plan{}, false
 	}
-	age := now.Sub(h.plans[at].at)
+	p = h.plans[at]
 	h.plans = slices.Delete(h.plans, at, at+1)
-	return age.Abs() <= planHolds
+	return p, now.Sub(p.at).Abs() <= planHolds
 }
 
 // refuse answers with why nothing was done.

@@ -29,7 +29,7 @@ function draw(all) {
   program = all.Program;
   setProgram(program);
   const row = (a) => h("li", {},
-    h("div", {}, all.Here ? h("button", { type: "button", "data-key": "act " + a.Name, click: () => open(a) }, a.Title + " …") : h("strong", {}, a.Title)),
+    h("div", {}, all.Here ? h("button", { type: "button", "data-key": "act " + a.Name, click: () => openPlan({ ...a, show: (signal) => ask("/api/actions/" + a.Name, signal), act: (plan) => ask("/api/actions/" + a.Name, undefined, { method: "POST", headers: { "Zedkube-Plan": plan } }), File: a.File && "zedkube-support-" + host() }) }, a.Title + " …") : h("strong", {}, a.Title)),
     h("div", {}, h("p", { class: "dim" }, a.Effect), command(program + " " + a.Command, "action " + a.Name)));
   document.querySelector("#actions > div").replaceChildren(
     p("", all.Here ? "Each shows its plan first. Nothing changes before you confirm it, and the audit says who did." :
@@ -49,8 +49,11 @@ function put(text) {
   $("plan-text").hidden = !text;
 }
 
-// open shows the plan of an action. Where the agent has none to confirm, as while it is busy, nothing can be.
-async function open(a) {
+const host = () => clean($("name").textContent).toLowerCase().replace(/[^a-z0-9-]/g, "");
+
+// openPlan shows the plan of an action, by its show, which its act does: done, where it has one, is told what
+// that said. Where the agent has no plan to confirm, as while it is busy, nothing can be.
+export async function openPlan(a) {
   current = a;
   id = "";
   asked?.abort();
@@ -66,8 +69,8 @@ async function open(a) {
   say("Making the plan");
   $("plan").showModal();
   try {
-    const answer = await ask("/api/actions/" + a.Name, me.signal);
-    const plan = await read(answer);
+    const plan = await read(await a.show(me.signal));
+    if (plan.Command) $("plan-command").replaceChildren(command(program + " " + plan.Command));
     put(plan.Plan);
     id = plan.ID ?? "";
     if (!id) say(`${clean(plan.Error)}. Nothing has been changed.`, true);
@@ -89,14 +92,16 @@ async function act() {
   $("plan-close").textContent = "Close";
   say("Under way");
   try {
-    const answer = await ask("/api/actions/" + a.Name, undefined, { method: "POST", headers: { "Zedkube-Plan": plan } });
+    const answer = await a.act(plan);
     if (a.File && answer.ok) {
-      save(await answer.blob());
+      save(await answer.blob(), a.File);
+      a.done?.();
       if (a === current) say("The archive was saved by this browser. Review it before you share it.");
       return;
     }
     const done = await read(answer);
     if (a !== current) return;
+    if (!done.Error && a.done?.(done.Said)) return; // it is shown elsewhere
     if (done.Said) put(done.Said);
     say(done.Error ? "It failed: " + clean(done.Error) : "Done.", Boolean(done.Error));
     $("plan-do").hidden = !done.Error;
@@ -105,11 +110,10 @@ async function act() {
   }
 }
 
-// save hands a file to the person.
-function save(blob) {
+// save hands a file to the person, whose name begins so.
+function save(blob, name) {
   const url = URL.createObjectURL(blob);
-  const name = clean($("name").textContent).toLowerCase().replace(/[^a-z0-9-]/g, "");
-  const link = h("a", { href: url, download: `zedkube-support-${name}-${new Date().toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-")}.tar.gz` });
+  const link = h("a", { href: url, download: `${name}-${new Date().toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-")}.tar.gz` });
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60000);
 }

@@ -14,9 +14,9 @@ if (given) {
 }
 
 // ask fetches a path. An answer that wants the token shows the field for it.
-export async function ask(path, signal, { method, headers } = {}) {
+export async function ask(path, signal, { method, headers, body } = {}) {
   const token = sessionStorage.getItem(kept);
-  const answer = await fetch(path, { signal, method, cache: "no-store", headers: { ...headers, ...(token && { Authorization: "Bearer " + token }) } });
+  const answer = await fetch(path, { signal, method, body, cache: "no-store", headers: { ...headers, ...(token && { Authorization: "Bearer " + token }) } });
   const wanted = answer.status === 401 || answer.status === 429;
   if (wanted && sessionStorage.getItem(kept) === token) {
     sessionStorage.removeItem(kept);
