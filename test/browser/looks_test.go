@@ -39,6 +39,8 @@ func inAnyWindow(t *testing.T, b *browser) {
 			tb.shows("#storage", "pvc-0be1f2aa", "42%", "2 of 3 online", "2.0 GiB")
 			tb.shows("#metrics", "CPU of this node", "Memory of cam", "4.0 cores")
 			tb.shows("#device", "plant-north", "10.244.244.2/28 on eth1", "ClientCertificateValid", "in 11d23h")
+			tb.scrollTo("#edge")
+			tb.shows("#edge", "KubeEdge is off", "nodeLimit", "Enable")
 			tb.sees(look, name)
 			tb.clean(d.url())
 		})

@@ -29,6 +29,8 @@ func TestThePageInABrowser(t *testing.T) {
 		"it forgets the plots of pods that have gone":      forgetsWhatHasGone,
 		"it asks for the audit once at a time":             asksOnceAtATime,
 		"it shows the whole cluster as it answers":         showsTheCluster,
+		"it runs KubeEdge after its plan":                  runsKubeEdge,
+		"it shows KubeEdge over loopback":                  readsKubeEdge,
 		"it asks for its token over loopback":              asksForItsToken,
 	} {
 		t.Run(name, func(t *testing.T) { story(t, b) })

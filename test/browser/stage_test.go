@@ -58,6 +58,7 @@ type device struct {
 	configs pubsub.Table[types.AppInstanceConfig]
 	pods    pubsub.Table[types.Pod]
 	logs    *logs
+	edge    *playedEdge
 
 	mu      sync.Mutex
 	shown   overview.Overview
@@ -79,7 +80,7 @@ func newDevice(t *testing.T) *device {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	d := &device{t: t, socket: filepath.Join(dir, "zedkube.sock"), direct: freeAddress(t), token: filepath.Join(dir, "token"), logs: &logs{}}
+	d := &device{t: t, socket: filepath.Join(dir, "zedkube.sock"), direct: freeAddress(t), token: filepath.Join(dir, "token"), logs: &logs{}, edge: &playedEdge{limit: "100", nodes: map[string]string{}}}
 	d.address = tunnel(t, d.socket)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -116,6 +117,10 @@ func (d *device) start() {
 	act := &actions.Handler{Agent: context.Background(), Operations: types.NoOperations{}, Program: "zedkube --root /node-2", Run: d.run}
 	routes[actions.Path] = localserver.Route{Handler: http.HandlerFunc(act.List), Access: localserver.WithToken}
 	routes[actions.Path+"/"] = localserver.Route{Handler: act, Methods: []string{http.MethodGet, http.MethodHead, http.MethodPost}, Effect: "what the command changes"}
+	edge := &actions.Edge{Handler: &actions.Handler{Agent: context.Background(), Operations: types.NoOperations{}, Program: "zedkube --root /node-2", Run: d.edge.run}}
+	routes[actions.EdgePath] = localserver.Route{Handler: http.HandlerFunc(edge.Look), Access: localserver.WithToken}
+	routes[actions.EdgePlanPath] = localserver.Route{Handler: http.HandlerFunc(edge.Plan), Methods: []string{http.MethodPost}}
+	routes[actions.EdgeDoPath] = localserver.Route{Handler: http.HandlerFunc(edge.Do), Methods: []string{http.MethodPost}}
 	server := &localserver.Component{
 		Log: log, Pulse: &loop.Pulse{}, Status: &pubsub.Table[types.EdgeNodeClusterStatus]{},
 		Socket: d.socket, Address: d.direct, PageToo: true, TokenFile: d.token, Routes: routes,

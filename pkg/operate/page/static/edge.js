@@ -168,6 +168,7 @@ $("join-form").addEventListener("submit", (e) => {
   });
 });
 $("join-bundle").addEventListener("click", () => {
+  if (!$("join-form").reportValidity()) return;
   const wanted = device();
   plan("Bundle for edge node " + clean(wanted.Name), "An archive (tar.gz) with what the device needs, to carry there. The token is in it.", { Do: "bundle", ...wanted }, () => { joining = wanted.Name; });
 });
