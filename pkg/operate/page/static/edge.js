@@ -1,7 +1,7 @@
 // KubeEdge: how it is, its settings as a form, and the dialog by which a device joins. The agent runs
 // zedkube-edge for it while this part is in view, and it is changed over the agent's socket alone.
 import { ask } from "/ask.js";
-import { age, clean, h, look, p, table } from "/draw.js";
+import { age, clean, h, look, p, table, when } from "/draw.js";
 import { command } from "/commands.js";
 import { isFolded } from "/fold.js";
 import { openPlan } from "/actions.js";
@@ -30,7 +30,7 @@ async function refresh() {
 }
 
 const state = (x) => look(x.State === "Ready" ? "good" : x.State === "asked" ? "warn" : "dim", x.State === "asked" ? "asked to join" : x.State);
-const nodeColumns = [["Edge node", (x) => x.Name], ["State", state]];
+const nodeColumns = [["Edge node", (x) => x.Name], ["State", (x) => [state(x), when(x.Since) && [" ", age(x.Since)]]], ["Address", (x) => x.Address]];
 
 function draw() {
   const s = view.Status;
@@ -160,7 +160,7 @@ const device = () => ({ Name: $("join-name").value.trim(), Arch: $("join-arch").
 $("join-form").addEventListener("submit", (e) => {
   e.preventDefault();
   const wanted = device();
-  plan("Join edge node " + clean(wanted.Name), "The name gets an address, and a token by which one device may join. Both are for whoever has the command.", { Do: "join", ...wanted }, (said) => {
+  plan("Join edge node " + clean(wanted.Name), "The name gets an address, and a token by which one device may join. Keep the command to those who set it up: the token is in it.", { Do: "join", ...wanted }, (said) => {
     joining = wanted.Name;
     $("join-done").replaceChildren(...lines(said));
     $("plan").close();
