@@ -239,7 +239,7 @@ func (c *commands) remove(ctx context.Context, a *acting, purge, force bool) err
 		a.say("  %s", ref)
 	}
 	if !purge {
-		a.say("These stay: the definitions of KubeEdge, %d edge nodes, the settings, and KubeEdge's own secrets and record in namespace %s.", len(r.Nodes), cloud.Where)
+		a.say("These stay: the definitions of KubeEdge, %d edge nodes, the settings, the names that were asked to join, and KubeEdge's own secrets and record in namespace %s.", len(r.Nodes), cloud.Where)
 	}
 	if on, err := a.confirm(ctx); err != nil || !on {
 		return err

@@ -50,7 +50,9 @@ func (p *played) Apply(_ context.Context, r object.Ref, o object.Object, dry boo
 }
 
 func (p *played) Create(_ context.Context, r object.Ref, o object.Object) error { return p.put(r, o) }
+
 func (p *played) Update(_ context.Context, r object.Ref, o object.Object) error { return p.put(r, o) }
+
 func (p *played) Delete(_ context.Context, r object.Ref, _ string) error {
 	delete(p.objects, r)
 	return nil
@@ -69,13 +71,17 @@ func (p *played) Begin(o types.Operation) func(types.OperationOutcome, error) {
 	}
 }
 
+func (p *played) program() Program {
+	return Program{
+		Connect: func(string) (Cluster, error) { return p, nil },
+		Record:  func(string) types.OperationLog { return p },
+	}
+}
+
 func (p *played) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	c := New(Program{
-		Connect: func(string) (Cluster, error) { return p, nil },
-		Record:  func(string) types.OperationLog { return p },
-	})
+	c := New(p.program())
 	c.SetArgs(args)
 	c.SetOut(&out)
 	c.SetIn(strings.NewReader("no\n"))

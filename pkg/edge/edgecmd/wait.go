@@ -105,7 +105,7 @@ func waitFor(ctx context.Context, kube Cluster, a *acting, name string, within t
 // notRegistered says why there may be no Node yet.
 func notRegistered(asked join.Asked, now time.Time) string {
 	if !asked.TokenUntil.IsZero() && now.After(asked.TokenUntil) {
-		return fmt.Sprintf("no device has registered, and the token has ended at %s: ask again with zedkube-edge join", asked.TokenUntil.Format(time.RFC3339))
+		return fmt.Sprintf("no device has registered, and the token has expired at %s: ask again with zedkube-edge join", asked.TokenUntil.Format(time.RFC3339))
 	}
 	return "no device has registered. Has join.sh run there? The log of edgecore says what it tries"
 }

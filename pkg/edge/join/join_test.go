@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -220,7 +221,7 @@ func unpacked(t *testing.T, archive []byte, name string) (modes map[string]int64
 	modes = map[string]int64{}
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return modes, content
 		}
 		if err != nil {

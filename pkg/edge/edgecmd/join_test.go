@@ -1,0 +1,149 @@
+package edgecmd
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/edge/cloud"
+	"github.com/zedkube/zedkube/pkg/edge/join"
+	"github.com/zedkube/zedkube/pkg/edge/object"
+)
+
+// up is a cluster in which a device may join.
+func up(t *testing.T, set ...string) *played {
+	t.Helper()
+	p := &played{objects: map[object.Ref]object.Object{}}
+	if _, err := p.run(t, append([]string{"enable", "--yes", "advertiseAddress=192.0.2.1"}, set...)...); err != nil {
+		t.Fatal(err)
+	}
+	p.audit = nil
+	deployment := object.Ref{Kind: object.Deployment, Namespace: cloud.Where, Name: cloud.Name}
+	p.objects[deployment] = object.New(deployment).With(object.Map{"status": object.Map{"availableReplicas": 1}})
+	encode := base64.StdEncoding.EncodeToString
+	p.objects[cloud.RefCA] = object.New(cloud.RefCA).With(object.Map{"data": object.Map{"cadata": encode([]byte("CA")), "cakeydata": encode([]byte("key"))}})
+	member := object.Ref{Kind: object.Node, Name: "node-1"}
+	p.objects[member] = object.New(member)
+	return p
+}
+
+func (p *played) record(t *testing.T) join.Record {
+	t.Helper()
+	data, _ := p.objects[cloud.RefNodes].At("data").(object.Map)
+	r, err := join.Read(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestWhoMayNotJoin(t *testing.T) {
+	for _, c := range []struct {
+		set   string
+		with  func(p *played)
+		args  []string
+		wrong string
+	}{
+		{"https=false", nil, []string{"a"}, "https is false"},
+		{"", func(p *played) {
+			delete(p.objects, object.Ref{Kind: object.Deployment, Namespace: cloud.Where, Name: cloud.Name})
+		}, []string{"a"}, "no cloudcore"},
+		{"", func(p *played) { delete(p.objects, cloud.RefSettings) }, []string{"a"}, "KubeEdge is off"},
+		{"", func(p *played) { delete(p.objects, cloud.RefCA) }, []string{"a"}, "has no authority"},
+		{"", nil, []string{"node-1"}, "is a member"},
+		{"", nil, []string{"A"}, "no name of a node"},
+		{"", nil, []string{"a", "--arch", "mips"}, "amd64 or arm64"},
+		{"", nil, []string{"a", "--token-for", "25h"}, "1m to 24h"},
+		{"", nil, []string{"a", "--address", "192.0.2.9"}, "no address of edgeBlock"},
+		{"", nil, []string{"a", "--label", "node-uuid=x"}, "that of a member"},
+		{"", nil, []string{"a", "--bundle", "-", "-o", "json"}, "name a file"},
+		{"", func(p *played) { p.fails = errors.New("conflict") }, []string{"a"}, "somebody else has just changed"},
+	} {
+		p := up(t, slices.DeleteFunc([]string{c.set}, func(s string) bool { return s == "" })...)
+		if c.with != nil {
+			c.with(p)
+		}
+		out, err := p.run(t, append([]string{"join", "--yes"}, c.args...)...)
+		if err == nil || !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%v: %v\n%s", c.args, err, out)
+		}
+		if p.objects[cloud.RefNodes] != nil {
+			t.Errorf("%v: it is recorded", c.args)
+		}
+	}
+}
+
+// TestProgramsReadStandardOutput: only the archive, or only JSON, is there.
+func TestProgramsReadStandardOutput(t *testing.T) {
+	p := up(t)
+	out, err := p.stdout(t, "join", "a", "--yes", "--bundle", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if z, err := gzip.NewReader(strings.NewReader(out)); err != nil || z.Close() != nil {
+		t.Errorf("%v: it is %.80q", err, out)
+	}
+	out, err = p.stdout(t, "join", "a", "--yes", "-o", "json", "--token-for", "10m")
+	var d Joining
+	if err := errors.Join(err, json.Unmarshal([]byte(out), &d)); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	until := p.record(t).Asked["a"].TokenUntil
+	if d.Address != "100.127.254.1" || d.Token != join.Token([]byte("CA"), []byte("key"), until) || time.Until(until) > 10*time.Minute || len(d.Notes) != 1 || !strings.Contains(d.Command, "join.sh") {
+		t.Errorf("it says %+v", d)
+	}
+	if _, err := p.run(t, "leave", "a", "--yes"); err != nil {
+		t.Error(err)
+	}
+	const at = "|configmap/kubeedge/zedkube-edge-nodes|zedkube edge "
+	if want := []string{"command|OPERATOR|join edge" + at + "join a|ok|<nil>", "command|OPERATOR|join edge" + at + "join a|ok|<nil>", "command|OPERATOR|leave edge" + at + "leave a|ok|<nil>"}; !slices.Equal(p.audit, want) {
+		t.Errorf("audited is %q", p.audit)
+	}
+	if r := p.record(t); len(r.Asked) > 0 || r.Left["a"].Since.IsZero() {
+		t.Errorf("the record is %v", r)
+	}
+}
+
+func (p *played) stdout(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out, people bytes.Buffer
+	c := New(p.program())
+	c.SetArgs(args)
+	c.SetOut(&out)
+	c.SetErr(&people)
+	err := c.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestEdgecoreIsForTheDevice(t *testing.T) {
+	p, self := up(t), os.Args[0]
+	other := map[bool]string{true: "amd64", false: "arm64"}[strings.Contains(runtime.GOARCH, "arm64")]
+	if _, err := p.run(t, "join", "a", "--yes", "--arch", other, "--edgecore", self, "--bundle", filepath.Join(t.TempDir(), "b")); err == nil || !strings.Contains(err.Error(), "not for "+other) {
+		t.Errorf("edgecore of another machine: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "b")
+	if _, err := p.run(t, "join", "a", "--yes", "--arch", runtime.GOARCH, "--edgecore", self, "--bundle", file); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || info.Size() < 1<<20 {
+		t.Errorf("the bundle is %v, %v", info, err)
+	}
+}
+
+func TestWhoMayNotLeave(t *testing.T) {
+	for name, wrong := range map[string]string{"node-1": "is a member", "nobody": "no edge node nobody", "A": "no name of a node"} {
+		if out, err := up(t).run(t, "leave", name, "--yes", "--lost"); err == nil || !strings.Contains(err.Error(), wrong) || wrong != "no name of a node" && terminal.ExitCode(err) != terminal.ExitFound {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
