@@ -132,7 +132,7 @@ func (l *leaving) plan() {
 	switch {
 	case l.lost:
 		l.say("As lost: its Node is deleted at once, and the %d pods above with it, which may go on on the device. The name is refused until", len(l.pods))
-		l.say("zedkube-edge join %s asks again. Its certificate cannot be revoked: it stays good for cloudcore, which is refused everything for this name.", l.name)
+		l.say("zedkube-edge join %s asks again. Its certificate cannot be revoked: it stays good for cloudcore, which can write nothing under this name.", l.name)
 	case l.node != nil && l.ready():
 		l.say("It is cordoned, the %d pods above are evicted, and %d of DaemonSets end with it. Then run on the device, as root:", len(l.pods), l.stays)
 		l.say("  sh /usr/local/lib/zedkube-edge/leave.sh")
