@@ -300,3 +300,13 @@ func TestCommand(t *testing.T) {
 		t.Errorf("with a file that was changed: %v\n%s", err, out)
 	}
 }
+
+func TestScriptsAreForAnyShell(t *testing.T) {
+	path, err := exec.LookPath("shellcheck")
+	if err != nil {
+		t.Skip("shellcheck is not installed")
+	}
+	if out, err := exec.CommandContext(t.Context(), path, "-s", "sh", "device/join.sh", "device/leave.sh").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
