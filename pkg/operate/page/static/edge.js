@@ -12,6 +12,7 @@ const list = (x) => Array.isArray(x) ? x : [];
 let view = null;
 let inView = false;
 let asking = false;
+let watching = false;
 let built = ""; // what the form was made of
 let joining = ""; // the name in the dialog
 
@@ -194,8 +195,10 @@ function joined(s) {
   if ($("join-state").textContent !== text) $("join-state").replaceChildren(text && x ? h("span", {}, clean(joining), ": ", state(x)) : document.createTextNode(clean(text)));
 }
 
-// watchEdge asks while somebody can see the answer.
+// watchEdge asks while somebody can see the answer, once the page is drawn: before, all of it is in view.
 export function watchEdge() {
+  if (watching) return;
+  watching = true;
   new IntersectionObserver((all) => {
     inView = all.at(-1).isIntersecting;
     refresh();

@@ -118,6 +118,7 @@ function draw(o) {
     box.replaceChildren(...made.filter((x) => x));
     if (key) [...box.querySelectorAll("[data-key]")].find((e) => e.dataset.key === key)?.focus();
   }
+  watchEdge();
 }
 
 let unseen = 0;
@@ -138,4 +139,3 @@ whenTold(connect);
 connect();
 watchAudit();
 watchCluster();
-watchEdge();
