@@ -75,6 +75,7 @@ type Node struct {
 	KubeletVersion string
 	InternalIP     string
 	ExternalIP     string
+	KubeletPort    int // where its kubelet says that it listens, 0 for unknown; members are asked at PortKubelet
 }
 
 // FieldCordon is what FieldWriter calls a cordon. Labels it calls by their names.
@@ -335,4 +336,12 @@ func LacksQuorum(nodes []Node, without string) string {
 		are = "is"
 	}
 	return fmt.Sprintf("%d of %d etcd members would be Ready, which is no quorum: %s %s not", q.Ready, q.Voters, strings.Join(down, ", "), are)
+}
+
+// OfflineSince says of a node of KubeEdge that is not Ready since when.
+func OfflineSince(n Node) string {
+	if n.ReadySince.IsZero() {
+		return "offline"
+	}
+	return "offline since " + n.ReadySince.UTC().Format(time.RFC3339)
 }

@@ -45,6 +45,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/report/clusterinfo"
 	"github.com/zedkube/zedkube/pkg/report/clustermetrics"
 	"github.com/zedkube/zedkube/pkg/report/conditions"
+	"github.com/zedkube/zedkube/pkg/report/edgemetrics"
 	"github.com/zedkube/zedkube/pkg/report/nodemetrics"
 	"github.com/zedkube/zedkube/pkg/report/services"
 	"github.com/zedkube/zedkube/pkg/report/updatestatus"
@@ -127,6 +128,7 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 	storageStatus := pubsub.NewPublication[types.KubeStorageStatus](bus, device.Self)
 	nodeMetrics := pubsub.NewPublication[types.KubeNodeMetrics](bus, device.Self)
 	keptMetrics := &pubsub.Table[types.KubeNodeMetrics]{} // in memory: the samples that the topic leaves out
+	edgeMetrics := &pubsub.Table[types.KubeNodeMetrics]{} // in memory: of edge nodes, which no report has
 	clusterMetrics := pubsub.NewPublication[types.KubeClusterMetrics](bus, device.Self)
 	leaderInfo := pubsub.NewPublication[types.KubeLeaderElectInfo](bus, device.Self)
 	beat := pubsub.NewPublication[types.WatchdogBeat](bus, device.Self)
@@ -148,7 +150,7 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 	pulses := map[string]*loop.Pulse{
 		"clusterstatus": {}, "statusserver": {}, "drain": {}, "leader": {}, "apps": {}, "clusterinfo": {}, "loglevel": {},
 		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "peers": {}, "clustertoken": {}, "k3sconfig": {},
-		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
+		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {}, "edgemetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
 		"networks": {}, "podnetworks": {}, "names": {}, "mounts": {}, "kubeconfigs": {}, "k3scerts": {}, "clusterobject": {}, "k3supdate": {}, "workloads": {},
 	}
@@ -184,7 +186,7 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 	sections, former := &pubsub.Table[types.ReportSection]{}, device.FormerReports(p)
 
 	// What the local server answers.
-	live := overview.Live{Root: p.Root, Node: kube.Nodes, Edge: kube.EdgeNodes, Info: info, API: kube.API}
+	live := overview.Live{Root: p.Root, Node: kube.Nodes, Edge: kube.EdgeNodes, EdgeMetrics: edgeMetrics, Info: info, API: kube.API}
 	judged := overview.Shared(health.Judged(live.Overview))
 	numbers := &metrics.Metrics{
 		Version: p.Version, Lease: kubeapi.StatsLease, Pulses: pulses, Bus: bus, Requests: requests, Operations: record,
@@ -215,6 +217,7 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 	routes[overview.NodesPath] = localserver.Route{Handler: live, Access: localserver.WithToken}
 	requested := &operator.Handler{Root: p.Root, Operations: record, Topics: device.OperatorTopics()}
 	routes[nodemetrics.Path] = localserver.Route{Handler: nodemetrics.Handler{Kept: keptMetrics}}
+	routes[edgemetrics.Path] = localserver.Route{Handler: edgemetrics.Handler{Kept: edgeMetrics}}
 	routes[operator.Path] = localserver.Route{
 		Handler: requested,
 		Methods: []string{http.MethodPut, http.MethodDelete}, Effect: "a request to the agent is made or withdrawn",
@@ -445,6 +448,12 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 			Leader: leaderInfo, Info: info, Nodes: nodesButWitness, AppPods: kube.AppPods, API: kube.API, Own: nodeMetrics,
 			Configs: appConfigs, Kube: kube, Uptime: device.Uptime,
 			Metrics: clusterMetrics,
+		},
+		"edgemetrics": &edgemetrics.Component{
+			Log: as("edgemetrics"), Pulse: pulses["edgemetrics"],
+			Leader: leaderInfo, Nodes: kube.EdgeNodes, Looks: looks, API: kube.API,
+			Kube: kube, Uptime: device.Uptime,
+			Kept: edgeMetrics,
 		},
 		"updatestatus": &updatestatus.Component{
 			Log: as("updatestatus"), Pulse: pulses["updatestatus"],

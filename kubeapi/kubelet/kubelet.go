@@ -62,9 +62,24 @@ func (c *Client) NodeStats(ctx context.Context, node types.Node) (types.KubeletS
 	return stats, err
 }
 
+// EdgeStats asks the kubelet of a node of KubeEdge, all that the kubelet says. It is asked as the API server asks it, at
+// the address and the port of its Node, where it proves to have that address: its certificate names no node. What it
+// answers is of the node of that name, or it is an error.
+func (c *Client) EdgeStats(ctx context.Context, node types.Node) (types.KubeletStats, error) {
+	var stats types.KubeletStats
+	err := c.answer(ctx, node, "/stats/summary", openEdge, summarySize, func(body io.Reader) (err error) {
+		stats, err = decodeSummary(body, node.Name, time.Now())
+		return err
+	})
+	if err != nil {
+		return stats, fmt.Errorf("query the kubelet of edge node %s: %w", node.Name, err)
+	}
+	return stats, nil
+}
+
 // kubelet lets take read an answer of this node's kubelet.
 func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size int64, take func(io.Reader) error) error {
-	if err := c.answer(ctx, node, path, true, size, take); err != nil {
+	if err := c.answer(ctx, node, path, openOwn, size, take); err != nil {
 		return fmt.Errorf("query this node's kubelet for %s: %w", path, err)
 	}
 	return nil
@@ -74,13 +89,13 @@ func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size
 // to ask through the API server takes nodes/proxy, with which one can also execute
 // commands in every pod.
 func (c *Client) another(ctx context.Context, node types.Node, path string, take func(io.Reader) error) error {
-	if err := c.answer(ctx, node, path, false, summarySize, take); err != nil {
+	if err := c.answer(ctx, node, path, openOther, summarySize, take); err != nil {
 		return fmt.Errorf("query the kubelet of node %s for %s: %w", node.Name, path, err)
 	}
 	return nil
 }
 
-func (c *Client) answer(ctx context.Context, node types.Node, path string, own bool, size int64, take func(io.Reader) error) error {
+func (c *Client) answer(ctx context.Context, node types.Node, path string, open opener, size int64, take func(io.Reader) error) error {
 	conn, done, err := c.Use()
 	if err != nil {
 		return err
@@ -88,12 +103,35 @@ func (c *Client) answer(ctx context.Context, node types.Node, path string, own b
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, kubeletWithin)
 	defer cancel()
-	body, err := open(ctx, conn.Cfg, node, path, own)
+	body, err := open(ctx, conn.Cfg, node, path)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	return take(&capped{body, size})
+}
+
+// opener asks the kubelet of a node of one kind.
+type opener func(ctx context.Context, cfg *rest.Config, node types.Node, path string) (io.ReadCloser, error)
+
+func openOwn(ctx context.Context, cfg *rest.Config, node types.Node, path string) (io.ReadCloser, error) {
+	return open(ctx, cfg, node, path, true)
+}
+
+func openOther(ctx context.Context, cfg *rest.Config, node types.Node, path string) (io.ReadCloser, error) {
+	return open(ctx, cfg, node, path, false)
+}
+
+func openEdge(ctx context.Context, cfg *rest.Config, node types.Node, path string) (io.ReadCloser, error) {
+	ip, err := netip.ParseAddr(node.InternalIP)
+	if err != nil || node.KubeletPort == 0 {
+		return nil, errors.New("its Node has no internal address or no port of a kubelet")
+	}
+	secure, err := kubeletTLS(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return get(ctx, cfg, secure, "https://"+net.JoinHostPort(ip.String(), strconv.Itoa(node.KubeletPort))+path, false)
 }
 
 // open asks the kubelet of a node, which proves to be secure by the node's name, or

@@ -60,6 +60,7 @@ func NodeOf(n *corev1.Node) types.Node {
 		KubeletVersion: n.Status.NodeInfo.KubeletVersion,
 		InternalIP:     address(n, corev1.NodeInternalIP),
 		ExternalIP:     address(n, corev1.NodeExternalIP),
+		KubeletPort:    int(n.Status.DaemonEndpoints.KubeletEndpoint.Port),
 		Cores:          int(n.Status.Allocatable.Cpu().Value()),
 		Memory:         n.Status.Allocatable.Memory().Value(),
 	}
@@ -247,6 +248,23 @@ func (c *Client) FreshNodes(ctx context.Context) ([]types.Node, error) {
 		}
 		return rows, err
 	})
+}
+
+// EdgeNode returns a node of KubeEdge as it is now; false for a node that is none, or none at all.
+func (c *Client) EdgeNode(ctx context.Context, name string) (node types.Node, edge bool, err error) {
+	node, err = access.Read(ctx, c.Session, "get node "+name, func(ctx context.Context, conn *access.Connection) (types.Node, error) {
+		n, err := conn.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			return types.Node{}, access.UnlessGone(err)
+		case n.Name != name:
+			return types.Node{}, access.ErrOther
+		case !access.IsEdge(n):
+			return types.Node{}, nil
+		}
+		return NodeOf(n), nil
+	})
+	return node, node.Name != "", err
 }
 
 // NodeLeases returns when the kubelets of all nodes last renewed their Leases, by

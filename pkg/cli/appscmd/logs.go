@@ -24,12 +24,13 @@ import (
 
 const logsExitCodes = `Exit codes:
   0   the log was printed
-  1   wrong usage, interrupted, no such application or pod, or it has no log
+  1   wrong usage, interrupted, no such application or pod, it has no log, or its edge node is offline or does not answer
   2   the API server cannot be queried
   99  unknown command`
 
 type logsOptions struct {
 	pod       string // namespace/name; "" for an application
+	edge      string // the same, of a pod at the edge
 	container string
 	tail      int64 // lines, negative for all
 	follow    bool
@@ -45,10 +46,11 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 	var raw bool
 	var out terminal.Outputs
 	c := &cobra.Command{
-		Use:   "logs APP|k3s|upgrade-component|--pod NAMESPACE/NAME [-f] [--tail N]",
+		Use:   "logs APP|k3s|upgrade-component|--pod|--edge NAMESPACE/NAME [-f] [--tail N]",
 		Short: "Print the log of an application, of a pod, of k3s or of EVE's upgrade-component",
 		Long: "Print the log of an application: of its containers, or the console of its virtual machine, whichever node it runs on.\n" +
-			"APP is its UUID or a prefix of it, its name, or its name in Kubernetes; --pod is for any other pod. The lines come from the\n" +
+			"APP is its UUID or a prefix of it, its name, or its name in Kubernetes; --pod is for any other pod, --edge for one on a node\n" +
+			"of KubeEdge: if that is offline, or is silent for 10 s, it ends and says what was known of it before. The lines come from the\n" +
 			"kubelet, through the API server: lines that were rotated away are only in EVE's log. With -o json each line is an object.\n" +
 			"k3s and upgrade-component are what k3s and EVE's updates of its components write on this device, to /persist/kubelog; they\n" +
 			"need no API server. An application of that name is found by its UUID.\n\n" + logsExitCodes,
@@ -62,6 +64,9 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 			}
 			t := terminal.Of(c.OutOrStdout())
 			l.escape = !raw && t.Fd >= 0
+			if l.edge != "" {
+				l.pod = l.edge
+			}
 			if (len(args) == 0) == (l.pod == "") {
 				return terminal.ExitWith(terminal.ExitUsage, errors.New("usage: zedkube logs APP, or zedkube logs k3s, zedkube logs upgrade-component, zedkube logs --pod NAMESPACE/NAME"))
 			}
@@ -80,6 +85,8 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 	flags := c.Flags()
 	flags.BoolVarP(&l.follow, "follow", "f", false, "keep printing until the containers terminate")
 	flags.StringVar(&l.pod, "pod", "", "the log of this pod, NAMESPACE/NAME, instead of an application's")
+	flags.StringVar(&l.edge, "edge", "", "the log of this pod, NAMESPACE/NAME, which runs on a node of KubeEdge")
+	c.MarkFlagsMutuallyExclusive("pod", "edge")
 	flags.StringVarP(&l.container, "container", "c", "", "only this container")
 	flags.Int64Var(&l.tail, "tail", -1, "only the last `N` lines of each container; of k3s and upgrade-component 1000 if it is not given")
 	flags.BoolVar(&l.previous, "previous", false, "the log of the previous instance, before the last restart")
@@ -107,12 +114,17 @@ func (l logsOptions) finder(p device.Paths, args []string) (func(context.Context
 	}
 	namespace, name, ok := strings.Cut(l.pod, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return nil, terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("--pod %q: want NAMESPACE/NAME", terminal.Clean(l.pod)))
+		return nil, terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("pod %q: want NAMESPACE/NAME", terminal.Clean(l.pod)))
 	}
 	return func(ctx context.Context, kube *kubeapi.Client) ([]source, error) {
 		pod, err := kube.PodNow(ctx, namespace, name)
 		if err != nil {
 			return nil, device.APIError(err)
+		}
+		if l.edge != "" {
+			if err := online(ctx, kube, p, pod); err != nil {
+				return nil, err
+			}
 		}
 		return chosen("pod "+terminal.Clean(l.pod), []types.Pod{pod}, func(types.Container) bool { return false }, l)
 	}, nil
@@ -166,7 +178,12 @@ func printLogs(ctx context.Context, p device.Paths, find func(context.Context, *
 	go func() {
 		defer close(lines)
 		for _, s := range sources {
-			readers.Go(func() error { return s.read(ctx, kube, o, lines) })
+			readers.Go(func() error {
+				if o.edge != "" {
+					return s.readEdge(ctx, kube, p, o, lines)
+				}
+				return s.read(ctx, kube, o, lines, func(bool) {})
+			})
 		}
 		_ = readers.Wait()
 	}()
@@ -230,14 +247,23 @@ func chosen(name string, pods []types.Pod, skip func(types.Container) bool, o lo
 // guestConsole is the container that writes the console of a virtual machine.
 const guestConsole = "guest-console-log"
 
-func (s source) read(ctx context.Context, kube *kubeapi.Client, o logsOptions, lines chan<- loggedLine) error {
+// logsAsker opens logs, and knows the nodes of KubeEdge.
+type logsAsker interface {
+	Logs(ctx context.Context, pod types.Pod, o types.LogOptions) (io.ReadCloser, error)
+	EdgeNode(ctx context.Context, name string) (types.Node, bool, error)
+}
+
+// read hands on the lines of a log. waits hears when it begins to wait for the answer or more of it, and when it ends to.
+func (s source) read(ctx context.Context, kube logsAsker, o logsOptions, lines chan<- loggedLine, waits func(bool)) error {
 	options := types.LogOptions{Container: s.container, Previous: o.previous, Follow: o.follow, Since: o.since, Tail: max(o.tail, 0)}
+	waits(true)
 	body, err := kube.Logs(ctx, s.pod, options)
+	waits(false)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	if err := readLines(ctx, body, loggedLine{Pod: s.pod.Name, Container: s.container}, lines); err != nil {
+	if err := readLines(ctx, waitedReader{body, waits}, loggedLine{Pod: s.pod.Name, Container: s.container}, lines); err != nil {
 		return fmt.Errorf("read log of pod %s: %w", s.pod.Name, err)
 	}
 	return nil

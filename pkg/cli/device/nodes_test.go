@@ -40,7 +40,7 @@ func TestTheAgentJudgesTheStampsOfAPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle(overview.NodesPath, overview.Live{Node: seen, Edge: &pubsub.Table[types.Node]{}, Info: &pubsub.Table[types.EdgeNodeInfo]{}, API: &pubsub.Table[types.APIStatus]{}})
+	mux.Handle(overview.NodesPath, overview.Live{Node: seen, Edge: &pubsub.Table[types.Node]{}, EdgeMetrics: &pubsub.Table[types.KubeNodeMetrics]{}, Info: &pubsub.Table[types.EdgeNodeInfo]{}, API: &pubsub.Table[types.APIStatus]{}})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })

@@ -109,7 +109,7 @@ func TestAPlanOfK3sWarnsOfNodesOfKubeEdge(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &httptest.Server{Listener: agent, Config: &http.Server{ReadHeaderTimeout: time.Minute, Handler: overview.Live{
-		Root: l.Root, Node: &members, Edge: &edges, Info: &pubsub.Table[types.EdgeNodeInfo]{}, API: &pubsub.Table[types.APIStatus]{},
+		Root: l.Root, Node: &members, Edge: &edges, EdgeMetrics: &pubsub.Table[types.KubeNodeMetrics]{}, Info: &pubsub.Table[types.EdgeNodeInfo]{}, API: &pubsub.Table[types.APIStatus]{},
 	}}}
 	s.Start()
 	t.Cleanup(s.Close)

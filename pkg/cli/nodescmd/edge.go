@@ -1,8 +1,10 @@
 package nodescmd
 
 import (
+	"strconv"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
@@ -52,6 +54,18 @@ func putEdge(s *terminal.Screen, n overview.EdgeNode, now time.Time) {
 	s.Field("kubelet", terminal.Plain, terminal.OrNone(terminal.Clean(n.Kubelet)))
 	if n.Cordoned {
 		s.Field("cordon", terminal.Yellow, "yes")
+	}
+	if m := n.Measured; m != nil {
+		s.Field("CPU", terminal.Plain, terminal.CoresText(m.CPU)+", "+terminal.Percent(m.CPU, float64(m.Cores)*1e9)+" of "+phrase.Counted(m.Cores, "core"))
+		s.Field("memory", terminal.Plain, terminal.BytesText(m.MemoryWorking)+" in the working set, "+terminal.BytesText(m.MemoryUsage)+" with caches, "+terminal.BytesText(&n.Memory)+" in all")
+		s.Field("network", terminal.Plain, terminal.BytesText(m.NetworkReceived)+" received, "+terminal.BytesText(m.NetworkSent)+" sent")
+		if fs := m.FS; fs != nil {
+			s.Field("disk", terminal.Plain, terminal.BytesText(fs.Used)+" used, "+terminal.BytesText(fs.Available)+" available, "+terminal.BytesText(fs.Capacity)+" in all")
+		}
+		s.Field("pods", terminal.Plain, strconv.Itoa(n.Pods)+" then")
+		s.Field("measured", terminal.Plain, terminal.Stamp(n.MeasuredAt, now))
+	} else if n.Ready {
+		s.Field("measured", terminal.Plain, "not by the agent that was asked: zedkube top nodes --edge")
 	}
 	if !n.Created.IsZero() {
 		s.Field("created", terminal.Plain, terminal.Stamp(n.Created, now))

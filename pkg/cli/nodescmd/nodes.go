@@ -22,8 +22,8 @@ import (
 // NewNodesCommand shows the cluster's nodes.
 func NewNodesCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	cluster := false
-	return device.ClusterFlag(out.WatchFlag(terminal.List[overview.ClusterNode](&out, &cobra.Command{
+	cluster, edge := false, false
+	c := device.ClusterFlag(out.WatchFlag(terminal.List[overview.ClusterNode](&out, &cobra.Command{
 		Use:   "nodes [NODE] [--cluster] [--watch]",
 		Short: "Show the cluster's nodes: status and since when, cordoned by whom, which agent",
 		Long: "Show the cluster's nodes: status and since when, cordoned by whom, which agent. It asks the agent on this device, which\n" +
@@ -47,6 +47,9 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 			defer a.Close()
 			look := func(ctx context.Context) device.NodesView {
 				v := a.Look(ctx)
+				if edge {
+					v.Nodes.List = nil
+				}
 				if len(args) == 0 {
 					v.Nodes.List, v.Nodes.Edge = terminal.Selected(&out, v.Nodes.List), selectedEdge(&out, v.Nodes.Edge)
 				}
@@ -56,6 +59,9 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 		},
 		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
 	}, "node", NodesTable(overview.Nodes{}, time.Time{}))), &out, &cluster, "show phases, drains, reasons and problems", clusterTable(device.ClusterView{}))
+	c.Flags().BoolVar(&edge, "edge", false, "only the nodes of KubeEdge, which are no members of the cluster")
+	c.MarkFlagsMutuallyExclusive("edge", "cluster")
+	return c
 }
 
 // listed is what programs get: Nodes is what Items was called before.
@@ -87,7 +93,7 @@ func viewNodes(v device.NodesView, only []string) terminal.View {
 		v.Nodes.Edge = slices.DeleteFunc(slices.Clone(v.Nodes.Edge), func(n overview.EdgeNode) bool { return n.Name != name })
 	}
 	steady := v
-	steady.ReadAt, steady.Nodes.At = time.Time{}, time.Time{}
+	steady.ReadAt, steady.Nodes.At, steady.Nodes.Edge = time.Time{}, time.Time{}, overview.SteadyEdge(v.Nodes.Edge)
 	s := terminal.View{
 		Data: listed{v.Nodes.List, v}, Steady: steady,
 		Draw: func(s *terminal.Screen) { putNodes(s, v, len(only) > 0) },
@@ -108,7 +114,7 @@ func viewNodes(v device.NodesView, only []string) terminal.View {
 		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("the nodes could not be read: "+terminal.Clean(strings.Join(v.Problems, "; "))))
 		s.Draw = nil
 	default:
-		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("there are no nodes"))
+		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("there are no such nodes"))
 	}
 	return s
 }

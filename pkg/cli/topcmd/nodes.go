@@ -159,7 +159,7 @@ func (a *nodeAsking) learn(own *types.KubeNodeMetrics, cluster *types.KubeCluste
 	if own != nil && own.Node != "" && !own.At.IsZero() {
 		a.pods[own.Node] = own.Pods
 		if len(own.Samples) > 0 {
-			a.samples[own.Node] = ownSamples(*own)
+			a.samples[own.Node] = samplesOf(*own)
 		} else { // of an agent that keeps none
 			a.know(own.Node, nodeSample{at: own.At, metrics: own.Metrics, total: sum(own.Metrics.MemoryWorking, own.Metrics.MemoryAvailable)})
 		}
@@ -180,12 +180,14 @@ func (a *nodeAsking) learn(own *types.KubeNodeMetrics, cluster *types.KubeCluste
 	}
 }
 
-// ownSamples are those of this node, which its agent keeps.
-func ownSamples(m types.KubeNodeMetrics) (samples []nodeSample) {
+// samplesOf are those of a node that the agent keeps.
+func samplesOf(m types.KubeNodeMetrics) (samples []nodeSample) {
 	for _, s := range m.Samples {
 		samples = append(samples, nodeSample{at: s.At, metrics: s.NodeMetrics, total: sum(s.MemoryWorking, s.MemoryAvailable)})
 	}
-	samples[len(samples)-1].said = m.At
+	if n := len(samples); n > 0 {
+		samples[n-1].said = m.At
+	}
 	return samples
 }
 
@@ -224,33 +226,38 @@ func (a *nodeAsking) rows(now time.Time) (rows []topRow) {
 		all[name] = true
 	}
 	for name := range all {
-		r := topRow{Name: name}
-		var before nodeSample
-		for _, w := range a.samples[name] {
-			if w.err != nil {
-				r.Stale = w.err.Error()
-			}
-			if w.at.IsZero() {
-				continue
-			}
-			m := w.metrics
-			r.CPUs, r.Memories = append(r.CPUs, m.CPU), append(r.Memories, m.MemoryWorking)
-			took := w.at.Sub(before.at)
-			r.Received, r.Sent = perSecond(before.metrics.NetworkReceived, m.NetworkReceived, took), perSecond(before.metrics.NetworkSent, m.NetworkSent, took)
-			r.Samples = append(r.Samples, types.ContainerSample{
-				At: w.at, CPU: m.CPU, CPUSeconds: m.CPUSeconds, MemoryUsage: m.MemoryUsage, MemoryWorking: m.MemoryWorking,
-				NetworkReceived: m.NetworkReceived, NetworkSent: m.NetworkSent,
-			})
-			r.At, r.Cores, r.CPU, r.Memory, r.Total = w.shown(), max(m.Cores, r.Cores), m.CPU, m.MemoryWorking, w.total
-			if m.FS != nil {
-				r.Disk, r.DiskSize, r.FS = m.FS.Used, m.FS.Capacity, m.FS
-			}
-			before = w
-		}
-		r.age(now, topOld)
-		rows = append(rows, r)
+		rows = append(rows, nodeRow(name, a.samples[name], now))
 	}
 	return rows
+}
+
+// nodeRow is a node with its last samples.
+func nodeRow(name string, samples []nodeSample, now time.Time) topRow {
+	r := topRow{Name: name}
+	var before nodeSample
+	for _, w := range samples {
+		if w.err != nil {
+			r.Stale = w.err.Error()
+		}
+		if w.at.IsZero() {
+			continue
+		}
+		m := w.metrics
+		r.CPUs, r.Memories = append(r.CPUs, m.CPU), append(r.Memories, m.MemoryWorking)
+		took := w.at.Sub(before.at)
+		r.Received, r.Sent = perSecond(before.metrics.NetworkReceived, m.NetworkReceived, took), perSecond(before.metrics.NetworkSent, m.NetworkSent, took)
+		r.Samples = append(r.Samples, types.ContainerSample{
+			At: w.at, CPU: m.CPU, CPUSeconds: m.CPUSeconds, MemoryUsage: m.MemoryUsage, MemoryWorking: m.MemoryWorking,
+			NetworkReceived: m.NetworkReceived, NetworkSent: m.NetworkSent,
+		})
+		r.At, r.Cores, r.CPU, r.Memory, r.Total = w.shown(), max(m.Cores, r.Cores), m.CPU, m.MemoryWorking, w.total
+		if m.FS != nil {
+			r.Disk, r.DiskSize, r.FS = m.FS.Used, m.FS.Capacity, m.FS
+		}
+		before = w
+	}
+	r.age(now, topOld)
+	return r
 }
 
 func (a *nodeAsking) problems(rows []topRow) (said []string) {

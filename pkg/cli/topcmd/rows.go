@@ -36,6 +36,7 @@ type topTable struct {
 	Of       string // nodes, pods or containers
 	Node     string // this one; "" for unknown
 	Cluster  bool   `json:",omitempty"` // the pods or containers are of all nodes
+	Edge     bool   `json:",omitempty"` // only edge nodes and what is of them
 	Agent    device.AgentLife
 	Problems []string
 	Rows     []topRow `json:"Items"`
@@ -48,6 +49,7 @@ type topTable struct {
 type topRow struct {
 	Name     string // of a pod with its namespace, of a container behind its pod
 	Node     string `json:",omitempty"` // where it runs, of the pods of all nodes
+	Edge     bool   `json:",omitempty"` // of an edge node
 	At       time.Time
 	Old      bool      // older than 15 s, or without a time
 	Cores    int       `json:",omitempty"`

@@ -111,6 +111,10 @@ func (t topTable) draw(s *terminal.Screen, o topOptions) {
 	live := s.Height > 0
 	what := strings.ToUpper(t.Of[:1]) + t.Of[1:]
 	switch {
+	case t.Edge && t.Of == topNodes:
+		what = "Edge nodes"
+	case t.Edge:
+		what += " of edge nodes"
 	case t.Cluster:
 		what += " of all nodes"
 	case t.Of != topNodes:

@@ -46,6 +46,7 @@ type topOptions struct {
 	of      string
 	all     bool // pods of every namespace
 	cluster bool // pods of every node
+	edge    bool // only edge nodes, and the pods there of every namespace
 	sort    string
 	once    bool
 	json    bool // data is wanted, in the form of out
@@ -57,11 +58,13 @@ type topOptions struct {
 func NewTopCommand(o *device.Options) *cobra.Command {
 	t := topOptions{}
 	c := &cobra.Command{
-		Use:   "top [nodes|pods|containers] [--all] [--cluster] [--sort-by COLUMN]",
+		Use:   "top [nodes|pods|containers] [--all] [--cluster] [--edge] [--sort-by COLUMN]",
 		Short: "Show the resource usage of nodes, pods and containers, live",
 		Long: "Show live the resource usage of all nodes of the cluster, or of the pods or containers of this one,\n" +
 			"or with --cluster of all. This node's values come from the agent, which keeps the last eight samples of everything and\n" +
-			"measures every 5 s while this command runs. Other nodes' kubelets are asked directly. A value older than 15 s is\n" +
+			"measures every 5 s while this command runs. Other nodes' kubelets are asked directly.\n" +
+			"Nodes of KubeEdge the agent measures every 5 s while this command runs; what of one that is offline was known before stays.\n" +
+			"A value older than 15 s is\n" +
 			"marked with !; for pods and containers, one older than 25 s, because kubelets measure them every 10 to 15 s. Unknown\n" +
 			"values are shown as -. q quits, c m n sort by cpu, memory or name, the arrow keys, space and b scroll.\n\n" + topExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -79,6 +82,7 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 	flags := c.Flags()
 	flags.BoolVarP(&t.all, "all", "A", false, "pods and containers of every namespace, not only those of applications")
 	flags.BoolVar(&t.cluster, "cluster", false, "pods and containers of all nodes: CPU and memory")
+	flags.BoolVar(&t.edge, "edge", false, "only nodes of KubeEdge, or pods and containers there, of every namespace")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "sort" { // its name before
 			name = "sort-by"
@@ -90,7 +94,7 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 	terminal.List[topRow](&t.out, c, "", topTable{Of: topNodes}.sortable())
 	t.out.SortsData()
 	t.out.ColumnsBy(func(args []string) []terminal.Column {
-		return topTable{Of: strings.Join(append(args, topNodes)[:1], ""), Cluster: t.cluster}.sortable().Columns
+		return topTable{Of: strings.Join(append(args, topNodes)[:1], ""), Cluster: t.cluster || t.edge}.sortable().Columns
 	})
 	flags.BoolVar(&t.ascii, "ascii", !localeIsUTF8(), "digits instead of blocks; the default if the locale is not UTF-8")
 	return c
@@ -112,6 +116,9 @@ func (t *topOptions) parse(args []string) error {
 		return terminal.ExitWith(terminal.ExitUsage, errors.New("--all is for pods and containers: all nodes are shown anyway"))
 	case t.cluster && t.of == topNodes:
 		return terminal.ExitWith(terminal.ExitUsage, errors.New("--cluster is for pods and containers: all nodes are shown anyway"))
+	}
+	if t.edge && t.of != topNodes {
+		t.all, t.cluster = true, true
 	}
 	return nil
 }
@@ -164,6 +171,7 @@ type top struct {
 	kept      *types.KubeNodeMetrics                // what the agent keeps more than own; nil for nothing
 	cluster   topicRecord[types.KubeClusterMetrics] // read only where nodes are shown
 	asking    nodeAsking
+	edge      edgeAsking
 
 	wake chan struct{} // rings where something is new before a second has passed
 }
@@ -177,7 +185,10 @@ func newTop(p device.Paths, o topOptions, out terminal.Terminal, m *measuring) *
 }
 
 // asks reports that other nodes are asked.
-func (t *top) asks() bool { return t.options.of == topNodes || t.options.cluster }
+func (t *top) asks() bool { return t.all() && !t.options.edge }
+
+// all reports that the table is of all nodes.
+func (t *top) all() bool { return t.options.of == topNodes || t.options.cluster }
 
 const (
 	keptWithin = time.Second // the agent has it in memory
@@ -233,7 +244,7 @@ func (t *top) step(ctx context.Context) topTable {
 	if t.options.of == topNodes {
 		t.cluster.look()
 	}
-	table := topTable{At: now.UTC(), Of: t.options.of, Cluster: t.options.cluster, Agent: agent, Problems: t.problems(agent, now), Rows: []topRow{}}
+	table := topTable{At: now.UTC(), Of: t.options.of, Cluster: t.options.cluster, Edge: t.options.edge, Agent: agent, Problems: t.problems(agent, now), Rows: []topRow{}}
 	if info, err := device.OwnName(t.paths); err == nil {
 		table.Node = info.NodeName()
 	}
@@ -251,9 +262,14 @@ func (t *top) step(ctx context.Context) topTable {
 			rows, table.Hidden = t.asking.podsOf(t.options, now)
 		}
 		table.Rows = append(table.Rows, rows...)
-	} else if own != nil {
+	} else if own != nil && !t.options.edge {
 		rows, hidden := podRows(*own, t.options, now)
 		table.Rows, table.Hidden = append(table.Rows, rows...), hidden
+	}
+	if t.all() && agent.Runs {
+		t.edge.look(ctx, t.client, now)
+		rows, hidden, problems := t.edge.rows(t.options, now)
+		table.Rows, table.Hidden, table.Problems = append(table.Rows, rows...), table.Hidden+hidden, append(table.Problems, problems...)
 	}
 	table.Rows = terminal.Selected(&t.options.out, table.Rows)
 	sortRows(table.Rows, t.options.sort)
@@ -289,7 +305,8 @@ func (t *top) first(ctx context.Context) (topTable, error) {
 // settled reports that waiting brings no younger sample of this node.
 func (t *top) settled(table topTable) bool {
 	own := t.own.value
-	return !table.Agent.Runs || t.measuring.err != nil || own != nil && (own.Stale != "" || table.At.Sub(own.At).Abs() <= topOld)
+	young := own != nil && (own.Stale != "" || table.At.Sub(own.At).Abs() <= topOld)
+	return !table.Agent.Runs || t.measuring.err != nil || young && t.edge.settled(table.At)
 }
 
 // stream prints a document at each of the agent's looks.

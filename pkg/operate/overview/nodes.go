@@ -31,15 +31,35 @@ type EdgeNode struct {
 	Address  string    `json:",omitzero"`
 	Kubelet  string    `json:",omitzero"` // version
 	Created  time.Time `json:",omitzero"`
+
+	MeasuredAt time.Time          `json:",omitzero"`  // by the agent that was asked; zero for never
+	Measured   *types.NodeMetrics `json:",omitempty"` // then
+	Memory     uint64             `json:",omitzero"`  // bytes there are
+	Pods       int                `json:",omitzero"`  // that ran there then
+	Stale      string             `json:",omitzero"`  // why there is nothing newer
 }
 
-// EdgeNodesOf are the nodes of KubeEdge, by name.
-func EdgeNodesOf(nodes map[string]types.Node) (list []EdgeNode) {
+// EdgeNodesOf are the nodes of KubeEdge, by name, with what is known of their measurements.
+func EdgeNodesOf(nodes map[string]types.Node, measured map[string]types.KubeNodeMetrics) (list []EdgeNode) {
 	for _, n := range types.NodesByName(nodes) {
-		list = append(list, EdgeNode{
+		m := measured[n.Name]
+		e := EdgeNode{
 			Name: n.Name, Ready: n.Ready == types.ConditionTrue, Since: UTC(n.ReadySince), Cordoned: n.Unschedulable,
-			Address: n.InternalIP, Kubelet: n.KubeletVersion, Created: UTC(n.Created),
-		})
+			Address: n.InternalIP, Kubelet: n.KubeletVersion, Created: UTC(n.Created), Memory: uint64(max(n.Memory, 0)), MeasuredAt: UTC(m.At), Stale: m.Stale,
+		}
+		if !m.At.IsZero() {
+			e.Measured, e.Pods = &m.Metrics, len(m.Pods)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// SteadyEdge is a list without what is measured, which changes by itself.
+func SteadyEdge(list []EdgeNode) []EdgeNode {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].MeasuredAt, list[i].Measured, list[i].Pods, list[i].Stale = time.Time{}, nil, 0, ""
 	}
 	return list
 }
@@ -249,6 +269,8 @@ type Live struct {
 	Edge pubsub.Reader[types.Node] // those of KubeEdge
 	Info pubsub.Reader[types.EdgeNodeInfo]
 	API  pubsub.Reader[types.APIStatus]
+
+	EdgeMetrics pubsub.Reader[types.KubeNodeMetrics] // of those, by name
 }
 
 // Overview is that of the files with the agent's own table of nodes.
@@ -270,7 +292,7 @@ func (l Live) Nodes(now time.Time) Nodes {
 			own = n.Name
 		}
 	}
-	v := Nodes{Source: Source{At: now.UTC()}, From: fromAgent, List: NodesOf(slices.Collect(maps.Values(all)), own), Edge: EdgeNodesOf(l.Edge.All())}
+	v := Nodes{Source: Source{At: now.UTC()}, From: fromAgent, List: NodesOf(slices.Collect(maps.Values(all)), own), Edge: EdgeNodesOf(l.Edge.All(), l.EdgeMetrics.All())}
 	if status, ok := l.API.Get(types.Global); ok && !status.Answers() {
 		v.At = status.SilentSince.UTC()
 	}

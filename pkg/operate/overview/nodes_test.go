@@ -71,7 +71,7 @@ func TestNodesOfKubeEdgeAreShownBesideTheMembers(t *testing.T) {
 	publish(t, &members, types.Node{Name: "n1", Ready: types.ConditionTrue})
 	publish(t, &edges, types.Node{Name: "e2", Ready: types.ConditionUnknown, ReadySince: ago(time.Hour), Unschedulable: true, KubeletVersion: "v1.30.7-kubeedge-v1.20.0"})
 	publish(t, &edges, types.Node{Name: "e1", Ready: types.ConditionTrue, InternalIP: "10.88.1.2"})
-	l := Live{Root: t.TempDir(), Node: &members, Edge: &edges, Info: &pubsub.Table[types.EdgeNodeInfo]{}, API: &pubsub.Table[types.APIStatus]{}}
+	l := Live{Root: t.TempDir(), Node: &members, Edge: &edges, EdgeMetrics: &pubsub.Table[types.KubeNodeMetrics]{}, Info: &pubsub.Table[types.EdgeNodeInfo]{}, API: &pubsub.Table[types.APIStatus]{}}
 	want := []EdgeNode{
 		{Name: "e1", Ready: true, Address: "10.88.1.2"},
 		{Name: "e2", Since: ago(time.Hour), Cordoned: true, Kubelet: "v1.30.7-kubeedge-v1.20.0"},

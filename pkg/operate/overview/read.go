@@ -182,6 +182,7 @@ func Steady(o Overview) Overview {
 	if err != nil || json.Unmarshal(raw, &out) != nil {
 		return o
 	}
+	out.Nodes.Edge = SteadyEdge(out.Nodes.Edge)
 	// A topic that is rewritten with the same content has not changed.
 	for _, t := range []*Source{
 		&out.Node.Source, &out.API.Kubeconfig, &out.Cluster.Source, &out.Cluster.Membership.Source, &out.Cluster.Members.Source, &out.Cluster.Object.Source, &out.Drain.Source,

@@ -29,8 +29,11 @@ const (
 	maxText = 300
 )
 
-// lookRow is when a row of MetricsLook was last seen to change.
-type lookRow struct {
+// Lookers are those who want measurements often, by the key of their row of MetricsLook.
+type Lookers map[string]looker
+
+// looker is when a row was last seen to change.
+type looker struct {
 	row types.MetricsLook
 	at  time.Duration
 }
@@ -47,38 +50,36 @@ type answer struct {
 
 // facts is everything decide may look at.
 type facts struct {
-	now      time.Time     // the wall clock, to be shown only
-	uptime   time.Duration // what everything is measured with
-	node     types.Node
-	known    bool // the own node is
-	looks    map[string]types.MetricsLook
-	lookRows map[string]lookRow
-	kept     types.KubeNodeMetrics // all samples; zero for nothing
-	told     *time.Duration        // when the look began that was published last, nil for none
-	asked    *time.Duration        // when the last look began, nil for never
-	asking   bool                  // one is under way
-	fails    int                   // looks that failed in a row
-	answer   *answer               // of the look that has ended, nil for none
+	now     time.Time     // the wall clock, to be shown only
+	uptime  time.Duration // what everything is measured with
+	node    types.Node
+	known   bool // the own node is
+	looks   map[string]types.MetricsLook
+	lookers Lookers
+	kept    types.KubeNodeMetrics // all samples; zero for nothing
+	told    *time.Duration        // when the look began that was published last, nil for none
+	asked   *time.Duration        // when the last look began, nil for never
+	asking  bool                  // one is under way
+	fails   int                   // looks that failed in a row
+	answer  *answer               // of the look that has ended, nil for none
 }
 
 // action is everything decide may ask for.
 type action struct {
-	lookRows map[string]lookRow
-	fails    int
-	ask      bool
-	watched  bool
-	keep     *types.KubeNodeMetrics // nil: nothing new
-	publish  *types.KubeNodeMetrics // what of it is published; nil for nothing now
-	again    time.Duration
+	lookers Lookers
+	fails   int
+	ask     bool
+	watched bool
+	keep    *types.KubeNodeMetrics // nil: nothing new
+	publish *types.KubeNodeMetrics // what of it is published; nil for nothing now
+	again   time.Duration
 }
 
 // decide says when to look, and what is known.
 func decide(f facts) action {
-	a := action{lookRows: lookRows(f), fails: f.fails}
+	a := action{lookers: f.lookers.Now(f.looks, f.uptime), fails: f.fails}
+	a.watched = a.lookers.Watch(f.uptime)
 	pods := len(f.kept.Pods)
-	for _, s := range a.lookRows {
-		a.watched = a.watched || f.uptime-s.at < watchedFor
-	}
 	if f.answer != nil {
 		if f.answer.err == nil {
 			a.fails = 0
@@ -108,18 +109,28 @@ func decide(f facts) action {
 	return a
 }
 
-// lookRows takes note of the rows that have changed. A row that is new to us counts
+// Now takes note of the rows that have changed. A row that is new to us counts
 // as changed: a former process of ours may not have seen it.
-func lookRows(f facts) map[string]lookRow {
-	out := make(map[string]lookRow, len(f.looks))
-	for key, row := range f.looks {
-		s, ok := f.lookRows[key]
+func (l Lookers) Now(rows map[string]types.MetricsLook, uptime time.Duration) Lookers {
+	out := make(Lookers, len(rows))
+	for key, row := range rows {
+		s, ok := l[key]
 		if !ok || !s.row.At.Equal(row.At) {
-			s = lookRow{row: row, at: f.uptime}
+			s = looker{row: row, at: uptime}
 		}
 		out[key] = s
 	}
 	return out
+}
+
+// Watch reports that any of them does.
+func (l Lookers) Watch(uptime time.Duration) bool {
+	for _, s := range l {
+		if uptime-s.at < watchedFor {
+			return true
+		}
+	}
+	return false
 }
 
 // pause is how long after the beginning of a look at so many pods the next one is due.
@@ -136,28 +147,35 @@ func pause(watched bool, fails, pods int) time.Duration {
 	return seldom
 }
 
-// result is what is known after a look. One that failed leaves what was known before.
+// result is what is known after a look.
 func result(f facts, a answer) types.KubeNodeMetrics {
-	out := f.kept
-	if out.Node != a.node {
-		out = types.KubeNodeMetrics{Node: a.node}
-	}
+	node := f.node
+	node.Name = a.node
+	out := Next(f.kept, node, a.stats, a.containers, a.err, f.now)
 	out.Every = tellEvery
 	if a.watched {
 		out.Every = often
 	}
-	if a.err != nil {
-		out.Stale = a.err.Error()
+	return out
+}
+
+// Next is what is known of a node after its kubelet was asked. A question that failed leaves what was known before.
+func Next(out types.KubeNodeMetrics, node types.Node, stats types.KubeletStats, more map[types.ContainerID]types.ContainerSample, err error, now time.Time) types.KubeNodeMetrics {
+	if out.Node != node.Name {
+		out = types.KubeNodeMetrics{Node: node.Name}
+	}
+	if err != nil {
+		out.Stale = err.Error()
 		out.Stale = strings.ToValidUTF8(out.Stale[:min(len(out.Stale), maxText)], "")
 		return out
 	}
-	out.Stale, out.At = "", f.now.UTC()
-	out.Metrics = a.stats.Node
-	out.Metrics.Cores = f.node.Cores
-	if n := len(out.Samples); n > 0 && a.stats.NodeAt.Before(out.Samples[n-1].At) {
+	out.Stale, out.At = "", now.UTC()
+	out.Metrics = stats.Node
+	out.Metrics.Cores = node.Cores
+	if n := len(out.Samples); n > 0 && stats.NodeAt.Before(out.Samples[n-1].At) {
 		out.Samples = nil // its clock was set back
 	}
-	out.Samples = push(out.Samples, types.NodeSample{At: a.stats.NodeAt, NodeMetrics: out.Metrics}, func(s types.NodeSample) time.Time { return s.At })
-	out.Pods, out.Omitted = Merge(out.Pods, a.stats.Pods, a.containers), a.stats.Omitted
+	out.Samples = push(out.Samples, types.NodeSample{At: stats.NodeAt, NodeMetrics: out.Metrics}, func(s types.NodeSample) time.Time { return s.At })
+	out.Pods, out.Omitted = Merge(out.Pods, stats.Pods, more), stats.Omitted
 	return out
 }

@@ -52,12 +52,12 @@ type Component struct {
 
 	// What this process remembers. Without it a look is early, or a watcher is
 	// taken for one of now.
-	lookRows map[string]lookRow
-	asked    *time.Duration // when the last look began, nil for never
-	told     *time.Duration // when the look began that was published last, nil for none
-	fails    int            // looks in a row
-	partial  bool           // the last look went without KubeletContainers
-	asking   loop.Call[answer]
+	lookers Lookers
+	asked   *time.Duration // when the last look began, nil for never
+	told    *time.Duration // when the look began that was published last, nil for none
+	fails   int            // looks in a row
+	partial bool           // the last look went without KubeletContainers
+	asking  loop.Call[answer]
 }
 
 // Run steps until ctx is done and returns after what is under way has ended.
@@ -74,7 +74,7 @@ func (c *Component) Step(ctx context.Context) error {
 
 // look copies what is true now.
 func (c *Component) look() facts {
-	f := facts{now: time.Now(), uptime: c.Uptime(), looks: c.Looks.All(), lookRows: c.lookRows, asked: c.asked, told: c.told, fails: c.fails}
+	f := facts{now: time.Now(), uptime: c.Uptime(), looks: c.Looks.All(), lookers: c.lookers, asked: c.asked, told: c.told, fails: c.fails}
 	info, _ := c.Info.Get(types.Global)
 	f.node, f.known = types.OwnNode(c.Nodes.All(), info)
 	kept := false
@@ -92,7 +92,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	if f.answer != nil {
 		c.tell(*f.answer, f.fails)
 	}
-	c.lookRows, c.fails = a.lookRows, a.fails
+	c.lookers, c.fails = a.lookers, a.fails
 	if a.ask {
 		asked := f.uptime // a copy, which does not keep all facts of this step in memory
 		c.asked = &asked

@@ -81,10 +81,16 @@ function nodes(o) {
   return [table(`${many(n.List.length, "node")}, from ${n.From || n.File || "the agent"}`, nodeColumns, n.List),
     list(n.Edge).length ? table(`${many(n.Edge.length, "edge node")} of KubeEdge, which are no members`, edgeColumns, n.Edge) : null, when(n.At) ? told(n, "") : null];
 }
+const amount = (n) => Number.isFinite(n) ? bytes(n) : "-";
 const edgeColumns = [
   ["Node", (x) => x.Name],
   ["Status", (x) => x.Ready ? [look("good", "Ready"), when(x.Since) && [" ", age(x.Since)]] : [look("dim", "offline"), when(x.Since) && [" since ", age(x.Since)]]],
   ["Roles", () => "edge"], ["Cordon", (x) => x.Cordoned && look("warn", "cordoned")], ["Address", (x) => x.Address],
+  ["CPU", (x) => x.Measured && (Number.isFinite(x.Measured.CPU) ? (x.Measured.CPU / 1e9).toFixed(2) : "-"), "num"],
+  ["Memory", (x) => x.Measured && amount(x.Measured.MemoryWorking), "num"],
+  ["Network", (x) => x.Measured && `${amount(x.Measured.NetworkReceived)} in, ${amount(x.Measured.NetworkSent)} out`],
+  ["Disk", (x) => x.Measured?.FS && `${amount(x.Measured.FS.Used)} of ${amount(x.Measured.FS.Capacity)}, ${amount(x.Measured.FS.Available)} available`],
+  ["Measured", (x) => when(x.MeasuredAt) ? age(x.MeasuredAt) : x.Ready && "not yet"],
   ["Versions", (x) => x.Kubelet && "kubelet " + clean(x.Kubelet)],
 ];
 const nodeColumns = [
