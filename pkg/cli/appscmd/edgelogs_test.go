@@ -92,13 +92,14 @@ func TestALogOfAnEdgeNodeThatIsSilentEndsAfterTenSeconds(t *testing.T) {
 					ended <- source{pod: pod, container: "app"}.readEdge(t.Context(), asker, p, logsOptions{follow: row.follow}, lines)
 				}()
 				got := 0
+				if row.lines > 0 { // a pager that does not read makes no silence
+					time.Sleep(time.Minute)
+					began = began.Add(time.Minute)
+				}
 				for {
 					select {
 					case <-lines:
-						time.Sleep(time.Minute) // a pager makes no silence
-						began = began.Add(time.Minute)
 						got++
-						continue
 					case err := <-ended:
 						took := time.Since(began)
 						if got != row.lines || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) || took != row.took {
@@ -148,7 +149,7 @@ func TestOfAnEdgeNodeThatIsOfflineTheLogSaysWhatWasKnown(t *testing.T) {
 	defer serving.Wait()
 	defer agent.Close()
 	err = online(t.Context(), w, p, pod)
-	for _, want := range []string{"its log can be read when it is back", "known of before", "0.25 CPU", "- memory", "plant/sensor"} {
+	for _, want := range []string{"its log can be read when it is back", "known of before", "250m CPU", "- memory", "plant/sensor"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("there is no %q in %v", want, err)
 		}
