@@ -46,7 +46,7 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 	var raw bool
 	var out terminal.Outputs
 	c := &cobra.Command{
-		Use:   "logs APP|k3s|upgrade-component|--pod|--edge NAMESPACE/NAME [-f] [--tail N]",
+		Use:   "logs APP|k3s|upgrade-component|--pod NAMESPACE/NAME [-f] [--tail N]",
 		Short: "Print the log of an application, of a pod, of k3s or of EVE's upgrade-component",
 		Long: "Print the log of an application: of its containers, or the console of its virtual machine, whichever node it runs on.\n" +
 			"APP is its UUID or a prefix of it, its name, or its name in Kubernetes; --pod is for any other pod, --edge for one on a node\n" +

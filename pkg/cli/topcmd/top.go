@@ -58,7 +58,7 @@ type topOptions struct {
 func NewTopCommand(o *device.Options) *cobra.Command {
 	t := topOptions{}
 	c := &cobra.Command{
-		Use:   "top [nodes|pods|containers] [--all] [--cluster] [--edge] [--sort-by COLUMN]",
+		Use:   "top [nodes|pods|containers] [--all] [--cluster] [--sort-by COLUMN]",
 		Short: "Show the resource usage of nodes, pods and containers, live",
 		Long: "Show live the resource usage of all nodes of the cluster, or of the pods or containers of this one,\n" +
 			"or with --cluster of all. This node's values come from the agent, which keeps the last eight samples of everything and\n" +
