@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/zedkube/zedkube/pkg/report/nodemetrics"
+	"github.com/zedkube/zedkube/pkg/base/samples"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -128,7 +128,7 @@ func (a *nodeAsking) round(ctx context.Context, now time.Time) {
 				a.asked[n.Name] = w.at
 				a.know(n.Name, w)
 				if err == nil {
-					a.pods[n.Name] = nodemetrics.Merge(a.pods[n.Name], stats.Pods, nil)
+					a.pods[n.Name] = samples.Merge(a.pods[n.Name], stats.Pods, nil)
 				}
 			})
 			return nil

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/report/nodemetrics"
+	"github.com/zedkube/zedkube/pkg/base/samples"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -39,7 +39,7 @@ type facts struct {
 	seen    bool          // the API server answers and the tables are complete
 	nodes   map[string]types.Node
 	looks   map[string]types.MetricsLook
-	lookers nodemetrics.Lookers
+	lookers samples.Lookers
 	entries map[string]entry
 	began   *time.Duration // the last round, nil for none
 	asking  bool           // one is under way
@@ -48,7 +48,7 @@ type facts struct {
 
 // action is everything decide may ask for.
 type action struct {
-	lookers nodemetrics.Lookers
+	lookers samples.Lookers
 	entries map[string]entry
 	ask     []types.Node // those of a new round
 	began   time.Duration
@@ -86,7 +86,7 @@ func current(f facts, watched bool) map[string]entry {
 		if e.fails++; got.err == nil {
 			e.fails = 0
 		}
-		e.metrics = nodemetrics.Next(e.metrics, got.node, got.stats, nil, got.err, f.now)
+		e.metrics = samples.Next(e.metrics, got.node, got.stats, nil, got.err, f.now)
 		if e.metrics.Every = seldom; watched {
 			e.metrics.Every = often
 		}

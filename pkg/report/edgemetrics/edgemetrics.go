@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
-	"github.com/zedkube/zedkube/pkg/report/nodemetrics"
+	"github.com/zedkube/zedkube/pkg/base/samples"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -56,7 +56,7 @@ type Component struct {
 	Kept pubsub.Writer[types.KubeNodeMetrics] // by node, in memory
 
 	// What this process remembers.
-	lookers nodemetrics.Lookers
+	lookers samples.Lookers
 	entries map[string]entry
 	began   *time.Duration // the last round, nil for none
 	round   loop.Call[[]answer]

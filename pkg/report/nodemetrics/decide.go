@@ -1,16 +1,13 @@
 package nodemetrics
 
 import (
-	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/samples"
 	"github.com/zedkube/zedkube/types"
 )
 
 const (
-	// watchedFor is how long a command is taken to watch after it last said so: it
-	// says so every five seconds, and may be late twice.
-	watchedFor = 15 * time.Second
 	// often is while someone watches. While nobody does it is seldom, and on a node with more
 	// than manyPods rarely: a look at 100 pods costs this process some 20 ms, and the kubelet
 	// more (docs/performance.md, "Measurements of pods").
@@ -25,18 +22,7 @@ const (
 	maxSeldom = 5 * time.Minute
 	// unknownFor is until a look whether the own node is known by now.
 	unknownFor = 10 * time.Second
-	// maxText bounds what is published of an error.
-	maxText = 300
 )
-
-// Lookers are those who want measurements often, by the key of their row of MetricsLook.
-type Lookers map[string]looker
-
-// looker is when a row was last seen to change.
-type looker struct {
-	row types.MetricsLook
-	at  time.Duration
-}
 
 // answer is what came of one look.
 type answer struct {
@@ -55,7 +41,7 @@ type facts struct {
 	node    types.Node
 	known   bool // the own node is
 	looks   map[string]types.MetricsLook
-	lookers Lookers
+	lookers samples.Lookers
 	kept    types.KubeNodeMetrics // all samples; zero for nothing
 	told    *time.Duration        // when the look began that was published last, nil for none
 	asked   *time.Duration        // when the last look began, nil for never
@@ -66,7 +52,7 @@ type facts struct {
 
 // action is everything decide may ask for.
 type action struct {
-	lookers Lookers
+	lookers samples.Lookers
 	fails   int
 	ask     bool
 	watched bool
@@ -109,30 +95,6 @@ func decide(f facts) action {
 	return a
 }
 
-// Now takes note of the rows that have changed. A row that is new to us counts
-// as changed: a former process of ours may not have seen it.
-func (l Lookers) Now(rows map[string]types.MetricsLook, uptime time.Duration) Lookers {
-	out := make(Lookers, len(rows))
-	for key, row := range rows {
-		s, ok := l[key]
-		if !ok || !s.row.At.Equal(row.At) {
-			s = looker{row: row, at: uptime}
-		}
-		out[key] = s
-	}
-	return out
-}
-
-// Watch reports that any of them does.
-func (l Lookers) Watch(uptime time.Duration) bool {
-	for _, s := range l {
-		if uptime-s.at < watchedFor {
-			return true
-		}
-	}
-	return false
-}
-
 // pause is how long after the beginning of a look at so many pods the next one is due.
 func pause(watched bool, fails, pods int) time.Duration {
 	fails = min(fails, 8) // so that nothing overflows
@@ -151,31 +113,10 @@ func pause(watched bool, fails, pods int) time.Duration {
 func result(f facts, a answer) types.KubeNodeMetrics {
 	node := f.node
 	node.Name = a.node
-	out := Next(f.kept, node, a.stats, a.containers, a.err, f.now)
+	out := samples.Next(f.kept, node, a.stats, a.containers, a.err, f.now)
 	out.Every = tellEvery
 	if a.watched {
 		out.Every = often
 	}
-	return out
-}
-
-// Next is what is known of a node after its kubelet was asked. A question that failed leaves what was known before.
-func Next(out types.KubeNodeMetrics, node types.Node, stats types.KubeletStats, more map[types.ContainerID]types.ContainerSample, err error, now time.Time) types.KubeNodeMetrics {
-	if out.Node != node.Name {
-		out = types.KubeNodeMetrics{Node: node.Name}
-	}
-	if err != nil {
-		out.Stale = err.Error()
-		out.Stale = strings.ToValidUTF8(out.Stale[:min(len(out.Stale), maxText)], "")
-		return out
-	}
-	out.Stale, out.At = "", now.UTC()
-	out.Metrics = stats.Node
-	out.Metrics.Cores = node.Cores
-	if n := len(out.Samples); n > 0 && stats.NodeAt.Before(out.Samples[n-1].At) {
-		out.Samples = nil // its clock was set back
-	}
-	out.Samples = push(out.Samples, types.NodeSample{At: stats.NodeAt, NodeMetrics: out.Metrics}, func(s types.NodeSample) time.Time { return s.At })
-	out.Pods, out.Omitted = Merge(out.Pods, stats.Pods, more), stats.Omitted
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/samples"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -52,7 +53,7 @@ type Component struct {
 
 	// What this process remembers. Without it a look is early, or a watcher is
 	// taken for one of now.
-	lookers Lookers
+	lookers samples.Lookers
 	asked   *time.Duration // when the last look began, nil for never
 	told    *time.Duration // when the look began that was published last, nil for none
 	fails   int            // looks in a row

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/zedkube/zedkube/pkg/base/samples"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
@@ -371,7 +372,7 @@ func TestTheValueStaysUnderItsLimitAndApplicationsGoFirst(t *testing.T) {
 	}
 	var pods []types.PodMetrics
 	big := uint64(1<<63 - 1)
-	for i := range depth {
+	for i := range samples.Depth {
 		at := time.Date(2026, 11, 21, 12, 0, i, 123456789, time.UTC)
 		for j := range a.stats.Pods {
 			p := &a.stats.Pods[j]
@@ -380,7 +381,7 @@ func TestTheValueStaysUnderItsLimitAndApplicationsGoFirst(t *testing.T) {
 				p.Containers[c].Sample = types.ContainerSample{At: at, CPU: &big, CPUSeconds: &big, MemoryUsage: &big, MemoryWorking: &big, Swap: &big, FSUsed: &big, FileSystems: []types.DeviceUsage{{Device: "rootfs", Used: big}, {Device: strings.Repeat("\x01", 40), Used: big}}}
 			}
 		}
-		pods = Merge(pods, a.stats.Pods, nil)
+		pods = samples.Merge(pods, a.stats.Pods, nil)
 		data, err := json.Marshal(pods)
 		if err != nil || len(data) > bound(pods) {
 			t.Fatalf("%d bytes are bounded by %d, %v", len(data), bound(pods), err)
