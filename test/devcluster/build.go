@@ -29,6 +29,7 @@ const (
 type program struct {
 	name, dir, pkg, ldflags string
 	modfile                 string // in place of go.mod; "" for that
+	cgo                     bool   // it is linked with C
 }
 
 // bundle is the programs that are built together, and what else they need.
@@ -44,8 +45,8 @@ var baseBundle = bundle{
 	"Kubernetes " + kubeVersion + " and kwok",
 	[]string{"devkube/go.mod", "devkube/go.sum", "devkube/main.go", "devkube/multicall/multicall.go", "kwok/go.mod", "kwok/go.sum"},
 	[]program{
-		{"devkube", "devkube", ".", kubeFlags, ""},
-		{"kwok", "kwok", kwokPackage, plainFlags, ""},
+		{"devkube", "devkube", ".", kubeFlags, "", false},
+		{"kwok", "kwok", kwokPackage, plainFlags, "", false},
 	},
 	copyStages,
 }
@@ -54,7 +55,7 @@ var baseBundle = bundle{
 var nodeBundle = bundle{
 	"kubelet and kubectl " + kubeVersion,
 	[]string{"devkube/go.mod", "devkube/go.sum", "devkube/devnode/main.go", "devkube/multicall/multicall.go"},
-	[]program{{"devnode", "devkube", "./devnode", kubeFlags, ""}},
+	[]program{{"devnode", "devkube", "./devnode", kubeFlags, "", false}},
 	nil,
 }
 
@@ -63,8 +64,8 @@ var kubevirtBundle = bundle{
 	"KubeVirt",
 	[]string{"kubevirt/go.mod", "kubevirt/go.sum", "kubevirt/main.go", "kubevirt/objects.go"},
 	[]program{
-		{"virt-api", "kubevirt", "kubevirt.io/kubevirt/cmd/virt-api", plainFlags, ""},
-		{"virt-controller", "kubevirt", "kubevirt.io/kubevirt/cmd/virt-controller", plainFlags, ""},
+		{"virt-api", "kubevirt", "kubevirt.io/kubevirt/cmd/virt-api", plainFlags, "", false},
+		{"virt-controller", "kubevirt", "kubevirt.io/kubevirt/cmd/virt-controller", plainFlags, "", false},
 	},
 	printKubeVirt,
 }

@@ -19,7 +19,16 @@ import (
 )
 
 func (p program) flags() []string {
-	return append([]string{"-trimpath", "-buildvcs=false", "-mod=readonly", "-gcflags=all=-dwarf=false", "-tags", buildTags, "-ldflags", p.ldflags}, p.module()...)
+	return append([]string{"-trimpath", "-buildvcs=false", "-mod=readonly", "-gcflags=all=-dwarf=false", "-tags", p.tags(), "-ldflags", p.ldflags}, p.module()...)
+}
+
+// tags of a program with C let it look up names and users as one without does, and so
+// share what is compiled.
+func (p program) tags() string {
+	if p.cgo {
+		return buildTags + ",osusergo,netgo"
+	}
+	return buildTags
 }
 
 // module is the flag that names its go.mod, if it is another one.
@@ -33,7 +42,7 @@ func (p program) module() []string {
 func (p program) build(ctx context.Context, source, into string, log io.Writer) error {
 	dir := filepath.Join(source, p.dir)
 	fmt.Fprintf(log, "devcluster: fetching the modules of %s\n", p.name)
-	list := append([]string{"list", "-deps", "-tags", buildTags}, p.module()...)
+	list := append([]string{"list", "-deps", "-tags", p.tags()}, p.module()...)
 	deps, err := goOutput(ctx, dir, append(list, p.pkg)...)
 	if err != nil {
 		return fmt.Errorf("list the packages of %s: %w", p.name, err)
@@ -44,6 +53,9 @@ func (p program) build(ctx context.Context, source, into string, log io.Writer) 
 	cmd := goCommand(ctx, dir, append(args, p.pkg)...)
 	cmd.Env = append(cmd.Env, "GOTMPDIR="+filepath.Join(into, "tmp")) // goes away with the rest
 	cmd.Env = append(cmd.Env, "GOGC=400")                             // as the Makefile's BUILD
+	if p.cgo {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
 	cmd.Stderr = progress
 	// It must not outlive the lock: it is killed when this thread ends.
 	runtime.LockOSThread()

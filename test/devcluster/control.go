@@ -121,6 +121,10 @@ func (c *Cluster) apiserverArgs(at seat) []string {
 		"--proxy-client-cert-file=" + c.pki("front-proxy-client.crt"),
 		"--proxy-client-key-file=" + c.pki("front-proxy-client.key"),
 	}
+	if c.edges != nil {
+		// As k3s has it. Pods find the API server by its Service.
+		args = append(args, "--kubelet-certificate-authority="+c.pki("ca.crt"), "--endpoint-reconciler-type=lease")
+	}
 	if c.virt != "" {
 		args = append(args, "--feature-gates="+plainConditions+"=false")
 	}

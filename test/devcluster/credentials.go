@@ -36,6 +36,9 @@ func (c *Cluster) writeCredentials() error {
 			}
 		}
 	}
+	if c.edges != nil {
+		ips = append(ips, net.ParseIP("10.43.0.1")) // the Service of the API server
+	}
 	var err error
 	if c.ca, err = writePKI(c.Dir, ips); err != nil {
 		return err

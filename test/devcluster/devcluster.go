@@ -56,6 +56,7 @@ type Cluster struct {
 	bin     binaries
 	virt    binaries // "" without KubeVirt
 	real    binaries // "" where kubelets are played
+	edge    binaries // "" without edge hosts
 	block   block
 	crew    *crew
 	ca      *authority
@@ -69,6 +70,7 @@ type Cluster struct {
 	hosts []*host // one for each node; nil on loopback
 	wire  *wire
 	spare int
+	edges []*edgeHost
 
 	crowd                 bool
 	crowdNodes, crowdPods int // so many are there; AddCrowd's alone
@@ -97,12 +99,12 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := opts.complete(); err != nil {
 		return nil, fmt.Errorf("start the cluster: %w", err)
 	}
-	var bin, virt, nodes, kubelet string
+	var bin, virt, nodes, kubelet, edge string
 	for _, b := range []struct {
 		bundle bundle
 		wanted bool
 		dir    *string
-	}{{baseBundle, true, &bin}, {kubevirtBundle, opts.KubeVirt, &virt}, {realBundle, opts.Real, &nodes}, {nodeBundle, opts.Real, &kubelet}} {
+	}{{baseBundle, true, &bin}, {kubevirtBundle, opts.KubeVirt, &virt}, {realBundle, opts.Real, &nodes}, {nodeBundle, opts.Real, &kubelet}, {edgeBundle, opts.Edge > 0, &edge}} {
 		if !b.wanted {
 			continue
 		}
@@ -117,7 +119,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.bin, c.virt, c.real, c.nodePrograms = binaries(bin), binaries(virt), binaries(nodes), binaries(kubelet)
+	c.bin, c.virt, c.real, c.nodePrograms, c.edge = binaries(bin), binaries(virt), binaries(nodes), binaries(kubelet), binaries(edge)
 	if err := c.bringUp(ctx, opts.Release); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -142,6 +144,9 @@ func newCluster(opts Options, failed func(error)) (*Cluster, error) {
 	}
 	if opts.Hosts {
 		err = c.takeHosts(opts.Nodes, opts.Wire, opts.Real)
+		if err == nil {
+			err = c.takeEdges(opts.Edge)
+		}
 	} else {
 		err = c.takeBlock(opts.Nodes)
 	}
@@ -205,6 +210,11 @@ func (c *Cluster) bringUp(ctx context.Context, release Release) error {
 	}
 	if err := c.beginMachines(ctx); err != nil {
 		return err
+	}
+	for i := range c.edges {
+		if err := c.StartEdge(i); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(c.log, "devcluster: %d nodes ready at %s after %s, files in %s\n",
 		len(c.Nodes)-c.spare, c.server(), time.Since(begin).Round(100*time.Millisecond), c.Dir)

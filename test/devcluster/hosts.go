@@ -110,6 +110,9 @@ func (c *Cluster) dropHosts() error {
 		h.hangUp()
 		errs = append(errs, h.space.close())
 	}
+	for _, e := range c.edges {
+		errs = append(errs, e.space.close(), e.router.close())
+	}
 	errs = append(errs, c.wire.leave())
 	c.wire = nil
 	return errors.Join(errs...)

@@ -33,6 +33,7 @@ type Options struct {
 	Release Release // with Hosts: what their control planes begin with
 
 	Real       bool   // with Hosts: kubelets, containerd and runc are real, and so are containers; takes CanRunPods
+	Edge       int    // with Real: so many hosts without a control plane, behind routers of their own, and kube-proxy on the nodes; takes CanEdge
 	LogMaxSize string // with Real: the size at which a container's log is rotated, as "100Ki"; "" is 10Mi
 }
 
@@ -75,10 +76,15 @@ func (o Options) checkReal() error {
 	switch {
 	case !o.Real && o.LogMaxSize != "":
 		return errors.New("only real nodes rotate logs")
+	case !o.Real && o.Edge != 0:
+		return errors.New("edge hosts are for clusters of real nodes only")
 	case !o.Real:
 		return nil
 	case !o.Hosts:
 		return errors.New("real nodes are on hosts only")
+	}
+	if o.Edge > 0 {
+		return CanEdge()
 	}
 	return CanRunPods()
 }

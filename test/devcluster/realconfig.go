@@ -35,35 +35,38 @@ func (c *Cluster) furnish(i int) error {
 	if err != nil {
 		return err
 	}
-	network, err := json.MarshalIndent(c.podNetwork(i), "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := c.linkPlugins(i); err != nil {
-		return err
-	}
-	files := map[string]string{
-		"kubelet.yaml":            string(kubelet),
-		"containerd.toml":         containerdConfig(c.hostFile(i, pluginsDir), c.hostFile(i, "cni"), c.Nodes[i].IP),
-		"cni/10-bridge.conflist":  string(network),
-		"over" + bootIDFile:       c.bootID(i) + "\n",
-		"over/etc/machine-id":     machineID(c.Nodes[i]) + "\n",
-		"disk/var/lib/containerd": "", "disk/var/log": "", "disk/var/tmp": "",
-	}
+	files := map[string]string{"kubelet.yaml": string(kubelet), "over" + bootIDFile: c.bootID(i) + "\n", "over/etc/machine-id": machineID(c.Nodes[i]) + "\n"}
 	if c.virt != "" {
 		// It cannot be read, and yet says that the kubelet is not new: a new one takes
 		// away the devices that the node was registered with.
 		files["disk/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"] = "{}"
 	}
+	return c.furnishHost(c.hosts[i], c.Nodes[i].IP, files)
+}
+
+// furnishHost writes what each host with a containerd has, and more files.
+func (c *Cluster) furnishHost(h *host, ip string, files map[string]string) error {
+	network, err := json.MarshalIndent(podNetwork(h.number), "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := c.linkPlugins(h); err != nil {
+		return err
+	}
+	files["containerd.toml"] = containerdConfig(c.fileOf(h, pluginsDir), c.fileOf(h, "cni"), ip)
+	files["cni/10-bridge.conflist"] = string(network)
+	for _, dir := range []string{"lib/containerd", "log", "tmp"} {
+		files["disk/var/"+dir] = ""
+	}
 	for name, value := range tunables {
 		files["over/proc/sys/"+name] = value + "\n"
 	}
 	for name, content := range files {
-		if err := c.furnishFile(i, name, content); err != nil {
+		if err := c.furnishFile(h, name, content); err != nil {
 			return err
 		}
 	}
-	if err := os.Symlink("/run", c.hostFile(i, "disk/var/run")); !errors.Is(err, os.ErrExist) {
+	if err := os.Symlink("/run", c.fileOf(h, "disk/var/run")); !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return nil
@@ -71,8 +74,8 @@ func (c *Cluster) furnish(i int) error {
 
 // furnishFile writes a file; without content it makes a directory. What is to
 // replace a file that the machine does not have is not needed.
-func (c *Cluster) furnishFile(i int, name, content string) error {
-	path := c.hostFile(i, name)
+func (c *Cluster) furnishFile(h *host, name, content string) error {
+	path := c.fileOf(h, name)
 	if content == "" {
 		return os.MkdirAll(path, 0o755)
 	}
@@ -112,7 +115,7 @@ state = "/run/containerd"
 
 // podNetwork gives pods addresses of a network of the node's own, which the other
 // nodes know a way to. Nothing is translated, so it takes no iptables.
-func (c *Cluster) podNetwork(i int) any {
+func podNetwork(number int) any {
 	return map[string]any{
 		"cniVersion": "0.4.0",
 		"name":       "pods",
@@ -120,7 +123,7 @@ func (c *Cluster) podNetwork(i int) any {
 			"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false,
 			"ipam": map[string]any{
 				"type":    "host-local",
-				"ranges":  []any{[]any{map[string]any{"subnet": podSubnet(c.hosts[i].number)}}},
+				"ranges":  []any{[]any{map[string]any{"subnet": podSubnet(number)}}},
 				"routes":  []any{map[string]any{"dst": "0.0.0.0/0"}},
 				"dataDir": "/run/cni-addresses", // those of before the boot are free again
 			},
@@ -132,7 +135,7 @@ func (c *Cluster) podNetwork(i int) any {
 // another program there.
 const pluginsDir = "plugins"
 
-func (c *Cluster) linkPlugins(i int) error {
+func (c *Cluster) linkPlugins(h *host) error {
 	from, err := cniPlugins()
 	if err != nil {
 		return err
@@ -141,11 +144,11 @@ func (c *Cluster) linkPlugins(i int) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(c.hostFile(i, pluginsDir), 0o755); err != nil {
+	if err := os.MkdirAll(c.fileOf(h, pluginsDir), 0o755); err != nil {
 		return err
 	}
 	for _, p := range programs {
-		err := os.Symlink(filepath.Join(from, p.Name()), filepath.Join(c.hostFile(i, pluginsDir), p.Name()))
+		err := os.Symlink(filepath.Join(from, p.Name()), filepath.Join(c.fileOf(h, pluginsDir), p.Name()))
 		if err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}

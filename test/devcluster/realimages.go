@@ -39,7 +39,7 @@ const imagesFile = "images.tar"
 var realBundle = bundle{
 	"what real nodes run",
 	[]string{"realnode/main.go", "realnode/init.go", "realnode/app.go", "realnode/load.go", "realimages.go"},
-	[]program{{realProgram, "realnode", ".", plainFlags, ""}},
+	[]program{{realProgram, "realnode", ".", plainFlags, "", false}},
 	func(_ context.Context, _, into string) error { return packImages(into) },
 }
 
@@ -50,7 +50,7 @@ func packImages(dir string) error {
 	if err != nil {
 		return fmt.Errorf("pack the images: %w", err)
 	}
-	var layer, archive bytes.Buffer
+	var layer bytes.Buffer
 	inside := []packed{{name: realProgram, mode: 0o755, content: program}}
 	for _, name := range launcherPrograms {
 		inside = append(inside, packed{name: name, link: "/" + realProgram})
@@ -58,32 +58,62 @@ func packImages(dir string) error {
 	if err := pack(&layer, inside...); err != nil {
 		return fmt.Errorf("pack a layer: %w", err)
 	}
-	type image struct {
+	err = writeImages(filepath.Join(dir, imagesFile), layer.Bytes(),
+		image{[]string{AppImage, launcherImage}, map[string]any{"Entrypoint": []string{"/" + realProgram, "app"}}},
+		image{[]string{pauseImage}, map[string]any{"Entrypoint": []string{"/" + realProgram, "pause"}}})
+	if err != nil {
+		return fmt.Errorf("pack the images: %w", err)
+	}
+	return nil
+}
+
+// PackImage makes an image of one program that needs nothing else, which runs as user, "" for root.
+func PackImage(program, name, user, into string) error {
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return fmt.Errorf("pack image %s: %w", name, err)
+	}
+	var layer bytes.Buffer
+	if err := pack(&layer, packed{name: "program", mode: 0o755, content: content}); err != nil {
+		return fmt.Errorf("pack image %s: %w", name, err)
+	}
+	return writeImages(into, layer.Bytes(), image{[]string{name}, map[string]any{"Entrypoint": []string{"/program"}, "User": user}})
+}
+
+// image is its names and its configuration.
+type image struct {
+	names  []string
+	config map[string]any
+}
+
+// writeImages packs images of the one layer.
+func writeImages(to string, layer []byte, images ...image) error {
+	type entry struct {
 		Config   string
 		RepoTags []string
 		Layers   []string
 	}
-	files, manifest := []packed{{name: "layer.tar", mode: 0o644, content: layer.Bytes()}}, []image{}
-	for what, names := range map[string][]string{"app": {AppImage, launcherImage}, "pause": {pauseImage}} {
+	files, manifest := []packed{{name: "layer.tar", mode: 0o644, content: layer}}, []entry{}
+	for _, i := range images {
 		config, err := json.Marshal(map[string]any{
-			"architecture": runtime.GOARCH, "os": "linux",
-			"config": map[string]any{"Entrypoint": []string{"/" + realProgram, what}},
-			"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest(layer.Bytes())}},
+			"architecture": runtime.GOARCH, "os": "linux", "config": i.config,
+			"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest(layer)}},
 		})
 		if err != nil {
-			return fmt.Errorf("describe the image of %s: %w", what, err)
+			return fmt.Errorf("describe image %s: %w", i.names[0], err)
 		}
 		files = append(files, packed{name: digest(config) + ".json", mode: 0o644, content: config})
-		manifest = append(manifest, image{digest(config) + ".json", names, []string{"layer.tar"}})
+		manifest = append(manifest, entry{digest(config) + ".json", i.names, []string{"layer.tar"}})
 	}
 	list, err := json.Marshal(manifest)
 	if err != nil {
 		return fmt.Errorf("list the images: %w", err)
 	}
+	var archive bytes.Buffer
 	if err := pack(&archive, append(files, packed{name: "manifest.json", mode: 0o644, content: list})...); err != nil {
 		return fmt.Errorf("pack the images: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, imagesFile), archive.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(to, archive.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("write the images: %w", err)
 	}
 	return nil

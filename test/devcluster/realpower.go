@@ -53,14 +53,21 @@ func (c *Cluster) switchOn(i int) error {
 	if err := c.cgroups.add(h.seat.name); err != nil {
 		return err
 	}
-	n, err := c.begin(ctx, i)
+	n, err := c.begin(ctx, h)
 	if err != nil {
 		return fmt.Errorf("switch %s on: %w", h.seat.name, err)
 	}
 	c.kubeletsMu.Lock()
 	h.real = n
 	c.kubeletsMu.Unlock()
-	if err := c.equip(ctx, i, n); err != nil {
+	err = c.equip(ctx, h, n)
+	if err == nil {
+		err = c.serveOn(h, n, "handlers", c.bin.path("kwok"), c.handlerArgs(i)...)
+	}
+	if err == nil && c.edges != nil {
+		err = c.serveOn(h, n, proxyProgram, c.edge.path(proxyProgram), c.proxyArgs(h)...)
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("switch %s on: %w", h.seat.name, err), c.switchOff(i))
 	}
 	return nil
@@ -73,8 +80,8 @@ func (c *Cluster) realNode(i int) *realNode {
 }
 
 // begin starts the first process of a node.
-func (c *Cluster) begin(ctx context.Context, i int) (*realNode, error) {
-	h, ready := c.hosts[i], c.hostFile(i, "ready")
+func (c *Cluster) begin(ctx context.Context, h *host) (*realNode, error) {
+	ready := c.fileOf(h, "ready")
 	if err := os.Remove(ready); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -85,8 +92,8 @@ func (c *Cluster) begin(ctx context.Context, i int) (*realNode, error) {
 	n := &realNode{fd: -1, first: &process{name: "init-" + h.seat.name, in: h.space, failed: c.crew.failed}}
 	err = c.crew.launch(n.first, unshare,
 		"--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child=KILL", "--propagation=private", "--",
-		c.real.path(realProgram), "init", "--name="+h.seat.name, "--disk="+c.hostFile(i, "disk"),
-		"--over="+c.hostFile(i, "over"), "--ready="+ready, "--", c.Dir, string(c.bin), string(c.real))
+		c.real.path(realProgram), "init", "--name="+h.seat.name, "--disk="+c.fileOf(h, "disk"),
+		"--over="+c.fileOf(h, "over"), "--ready="+ready, "--", c.Dir, string(c.bin), string(c.real))
 	if err != nil {
 		return nil, err
 	}
@@ -116,9 +123,8 @@ func openProcess(number string) (int, error) {
 	return unix.PidfdOpen(pid, 0)
 }
 
-// equip starts what a node runs beside its kubelet: containerd, and what plays
-// the pods of KubeVirt and Longhorn there.
-func (c *Cluster) equip(ctx context.Context, i int, n *realNode) error {
+// equip starts containerd, and gives it the images.
+func (c *Cluster) equip(ctx context.Context, h *host, n *realNode) error {
 	containerd, err := exec.LookPath("containerd")
 	if err != nil {
 		return err
@@ -127,8 +133,7 @@ func (c *Cluster) equip(ctx context.Context, i int, n *realNode) error {
 	if err != nil {
 		return err
 	}
-	h := c.hosts[i]
-	if err := c.serveOn(h, n, "containerd", containerd, "--config="+c.hostFile(i, "containerd.toml")); err != nil {
+	if err := c.serveOn(h, n, "containerd", containerd, "--config="+c.fileOf(h, "containerd.toml")); err != nil {
 		return err
 	}
 	client := func(name string, args ...string) error {
@@ -140,10 +145,7 @@ func (c *Cluster) equip(ctx context.Context, i int, n *realNode) error {
 	if err != nil {
 		return err
 	}
-	if err := client("images", "images", "import", "--snapshotter="+snapshotter, c.real.path(imagesFile)); err != nil {
-		return err
-	}
-	return c.serveOn(h, n, "handlers", c.bin.path("kwok"), c.handlerArgs(i)...)
+	return client("images", "images", "import", "--snapshotter="+snapshotter, c.real.path(imagesFile))
 }
 
 func (c *Cluster) serveOn(h *host, n *realNode, name, program string, args ...string) error {
@@ -162,6 +164,17 @@ func (c *Cluster) switchOff(i int) error {
 	if n == nil {
 		return nil
 	}
+	c.kubeletsMu.Lock()
+	if c.kubelets[i] != nil {
+		c.crew.expect(c.kubelets[i])
+		c.kubelets[i] = nil
+	}
+	c.kubeletsMu.Unlock()
+	return c.cutPower(h, n)
+}
+
+// cutPower ends all processes of a host. The caller holds host.power.
+func (c *Cluster) cutPower(h *host, n *realNode) error {
 	h.mu.Lock()
 	for _, s := range n.services {
 		s.stopped = true
@@ -169,10 +182,6 @@ func (c *Cluster) switchOff(i int) error {
 	}
 	h.mu.Unlock()
 	c.kubeletsMu.Lock()
-	if c.kubelets[i] != nil {
-		c.crew.expect(c.kubelets[i])
-		c.kubelets[i] = nil
-	}
 	h.real = nil
 	c.kubeletsMu.Unlock()
 	c.crew.expect(n.first)
@@ -186,5 +195,10 @@ func (c *Cluster) switchOff(i int) error {
 
 // hostFile is a file of ours for real node i.
 func (c *Cluster) hostFile(i int, name string) string {
-	return filepath.Join(c.Dir, c.Nodes[i].Name, name)
+	return c.fileOf(c.hosts[i], name)
+}
+
+// fileOf is the same for any host.
+func (c *Cluster) fileOf(h *host, name string) string {
+	return filepath.Join(c.Dir, h.seat.name, name)
 }

@@ -46,21 +46,21 @@ func (r Release) bundle() bundle {
 		return bundle{
 			"Kubernetes " + patchVersion,
 			append(devkube, "devkube/go.mod", "devkube/go.sum"),
-			[]program{{"devkube", "devkube", ".", plainFlags + gitVersion + patchVersion + gitMinor + "34", ""}},
+			[]program{{"devkube", "devkube", ".", plainFlags + gitVersion + patchVersion + gitMinor + "34", "", false}},
 			nil,
 		}
 	case NextMinor:
 		return bundle{
 			"Kubernetes " + minorVersion,
 			append(devkube, "devkube/next.mod", "devkube/next.sum"),
-			[]program{{"devkube", "devkube", ".", plainFlags + gitVersion + minorVersion + gitMinor + "35", "next.mod"}},
+			[]program{{"devkube", "devkube", ".", plainFlags + gitVersion + minorVersion + gitMinor + "35", "next.mod", false}},
 			nil,
 		}
 	case OldEtcd:
 		return bundle{
 			"etcd 3.5",
 			[]string{"etcd35/go.mod", "etcd35/go.sum", "etcd35/main.go"},
-			[]program{{"etcd", "etcd35", ".", plainFlags, ""}},
+			[]program{{"etcd", "etcd35", ".", plainFlags, "", false}},
 			nil,
 		}
 	}

@@ -74,7 +74,7 @@ func command() *cobra.Command {
 			return ask(cmd.Context(), dir, "/node", args[0], args[1], cmd.OutOrStdout())
 		},
 	}
-	var all, releases bool
+	var all, releases, edge bool
 	var source string
 	build := &cobra.Command{Use: "build", Short: "Build the programs of the cluster, unless they are there", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 		if all {
@@ -83,11 +83,15 @@ func command() *cobra.Command {
 		if releases {
 			return devcluster.BuildReleases(cmd.Context(), source, cmd.ErrOrStderr())
 		}
+		if edge {
+			return devcluster.BuildEdge(cmd.Context(), source, cmd.ErrOrStderr())
+		}
 		_, err := devcluster.Build(cmd.Context(), source, cmd.ErrOrStderr())
 		return err
 	}}
 	build.Flags().BoolVar(&all, "all", false, "kubelet, kubectl, KubeVirt and the next patch release too")
 	build.Flags().BoolVar(&releases, "releases", false, "instead, the next minor release, and etcd 3.5")
+	build.Flags().BoolVar(&edge, "edge", false, "instead, KubeEdge and kube-proxy")
 	build.Flags().StringVar(&source, "source", "", "the folder test/devcluster, for a program built with -trimpath")
 	root.AddCommand(build, up, serve, down, status, kubeconfig, fault, act)
 	return root
