@@ -48,7 +48,7 @@ AXE      := 4.10.3
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build edge edge-image run recording bin/demo test race lint govulncheck fmt bench soak test-upgrade check image release clean begin compiler vet docs archs sbom repro arm64tests tested axe packed cluster clusters releases coredns bin/tools/goreleaser
+.PHONY: help build edge edge-image run recording bin/demo test race lint govulncheck fmt bench soak test-upgrade test-edge check image release clean begin compiler vet docs archs sbom repro arm64tests tested axe packed cluster clusters releases kubeedge coredns bin/tools/goreleaser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,12 +104,15 @@ fmt: bin/tools/golangci-lint ## format as lint wants it
 bench: build clusters ## measure; writes docs/performance.md
 	$(ALIKE) go run -tags $(TAGS) ./test/bench
 
-soak: clusters releases tested ## scenes with kills and faults, judged by rules: writes docs/reliability.md. FOR=8h; SCENE=name SEED=n repeats one
+soak: clusters releases kubeedge tested ## scenes with kills and faults, judged by rules: writes docs/reliability.md. FOR=8h; SCENE=name SEED=n repeats one
 	$(ALIKE) ZEDKUBE_PROGRAM=$(CURDIR)/bin/tested/zedkube go run -tags $(TAGS) ./test/soak \
 		$(if $(SCENE),-scene '$(SCENE)') $(if $(SEED),-seed '$(SEED)') $(if $(FOR),-for '$(FOR)') $(if $(SHORT),-short)
 
 test-upgrade: cluster releases tested ## three real servers from Kubernetes 1.34 to 1.35, and from etcd 3.5 to 3.6; as root; a part of soak
 	$(ALIKE) ZEDKUBE_PROGRAM=$(CURDIR)/bin/tested/zedkube go test -vet=off -tags $(TAGS),soak -run '^TestSoak' -count=1 -timeout 3h -v ./test/upgrade
+
+test-edge: cluster kubeedge edge ## three servers and two devices behind routers with KubeEdge's own cloudcore and edgecore; as root; a part of soak
+	$(ALIKE) ZEDKUBE_EDGE_PROGRAM=$(CURDIR)/bin/zedkube-edge go test -vet=off -tags $(TAGS),soak -run '^TestSoak' -count=1 -timeout 1h -v ./test/edge
 
 image: archs ## an image for both architectures, without network, by buildah or podman; also in bin/image, as an OCI layout
 	@engine=$$(command -v buildah || command -v podman) || { echo 'image: neither buildah nor podman is installed' >&2; exit 1; }; \
@@ -202,6 +205,10 @@ clusters: coredns
 # And what only long tests want: another minor version of Kubernetes, of which nothing is compiled for the rest.
 releases:
 	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster --releases
+
+# KubeEdge's programs and kube-proxy, for edge hosts: minutes once.
+kubeedge:
+	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster --edge
 
 # Its modules are fetched here, and it is compiled, so that no test waits for either.
 coredns:

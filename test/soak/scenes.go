@@ -68,6 +68,10 @@ func scenes() []Scene {
 			Does: "three servers change their minor version, and their etcd, under load",
 		},
 		{
+			Name: "edge", Takes: 20 * time.Minute, Package: "test/edge", Test: "TestSoak.*", Needs: devcluster.CanEdge,
+			Does: "edge nodes behind routers with KubeEdge's own programs: tunnels are cut, cloudcores and servers killed",
+		},
+		{
 			Name: "logs", Takes: 40 * time.Minute, Package: "test/applogs", Test: "TestSoak.*", Needs: devcluster.CanRunPods,
 			Does: "many containers write, on real kubelets: each line is logged once",
 		},
