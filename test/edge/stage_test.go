@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -263,19 +262,4 @@ func has(line string, words []string) bool {
 		}
 	}
 	return true
-}
-
-// killIn kills the processes in a pod's containers whose arguments contain a word.
-func (s *stage) killIn(pod corev1.Pod, word string) {
-	s.Helper()
-	killed := 0
-	for _, pid := range s.processes(word) {
-		groups, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
-		if strings.Contains(string(groups), string(pod.UID)) && syscall.Kill(pid, syscall.SIGKILL) == nil {
-			killed++
-		}
-	}
-	if killed == 0 {
-		s.Fatalf("there is no process %q in pod %s", word, pod.Name)
-	}
 }
