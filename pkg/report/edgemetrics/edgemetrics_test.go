@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
@@ -260,7 +261,7 @@ func TestAFailureIsSaidBesideWhatWasKnown(t *testing.T) {
 			t.Errorf("known: %+v", m)
 		}
 		w := httptest.NewRecorder()
-		Handler{Kept: &s.kept}.ServeHTTP(w, httptest.NewRequest("GET", Path, nil))
+		Handler{Kept: &s.kept}.ServeHTTP(w, httptest.NewRequest(http.MethodGet, Path, nil))
 		var all Measured
 		if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil || len(all.Items) != 1 || all.Items[0].Node != name(0) {
 			t.Errorf("answered %s: %v", w.Body, err)
