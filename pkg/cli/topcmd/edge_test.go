@@ -94,3 +94,13 @@ func TestASingleTableWaitsForEdgeNodesThatWereNotAskedYet(t *testing.T) {
 		t.Errorf("it says %q", said)
 	}
 }
+
+func TestWhatIsWrongWithMembersIsNotSaidOfEdgeNodes(t *testing.T) {
+	for edge, want := range map[bool]int{true: 0, false: 1} {
+		var view top
+		view.options.edge, view.own.value = edge, &types.KubeNodeMetrics{Stale: "the kubelet does not answer"}
+		if said := view.problems(device.AgentLife{Runs: true}, cmdtest.Now); len(said) != want {
+			t.Errorf("--edge=%v: it says %q", edge, said)
+		}
+	}
+}

@@ -302,10 +302,10 @@ func (t *top) first(ctx context.Context) (topTable, error) {
 	}
 }
 
-// settled reports that waiting brings no younger sample of this node.
+// settled reports that waiting brings no younger sample of what is shown.
 func (t *top) settled(table topTable) bool {
 	own := t.own.value
-	young := own != nil && (own.Stale != "" || table.At.Sub(own.At).Abs() <= topOld)
+	young := t.options.edge || own != nil && (own.Stale != "" || table.At.Sub(own.At).Abs() <= topOld)
 	return !table.Agent.Runs || t.measuring.err != nil || young && t.edge.settled(table.At)
 }
 
@@ -441,6 +441,9 @@ func (t *top) problems(agent device.AgentLife, now time.Time) []string {
 	var said []string
 	if !agent.Runs {
 		said = append(said, "the agent is NOT running: "+agent.Why+"; its values are the last ones that it published")
+	}
+	if t.options.edge {
+		return said // the rest is of members
 	}
 	m := t.own.value
 	switch {
