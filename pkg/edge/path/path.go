@@ -30,9 +30,14 @@ import (
 
 const (
 	period      = 5 * time.Second // how soon a route is back that somebody has removed
-	dialWithin  = 3 * time.Second
+	dialWithin  = 2 * time.Second
 	connections = 1000 // at once on one server
 	ownKubelet  = 10250
+
+	// lostAfter is how long the server of a cloudcore may not acknowledge anything. The API server sends a request
+	// into a connection that it has had before, and when that ends it dials: both have to be over within 10 s.
+	lostAfter  = 5 * time.Second
+	watchEvery = time.Second
 )
 
 // Wanted is what the path shall do.
@@ -212,7 +217,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// carry carries one connection until both sides have ended it.
+// carry carries one connection until both sides have ended it, its port leads elsewhere, or cloudcore's server is lost.
 func (c *Component) carry(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	to, err := netip.ParseAddrPort(conn.LocalAddr().String())
@@ -220,17 +225,22 @@ func (c *Component) carry(ctx context.Context, conn net.Conn) {
 	if err != nil || target == "" {
 		return
 	}
-	out, err := (&net.Dialer{Timeout: dialWithin}).DialContext(ctx, "tcp", target)
+	out, err := dial(ctx, target)
 	if err != nil {
 		c.Log.WithError(err).Warnf("could not reach the cloudcore of edge node %s", to.Addr())
 		return
 	}
 	defer out.Close()
+	ctx, end := context.WithCancel(ctx)
 	stopped := context.AfterFunc(ctx, func() { _, _ = conn.Close(), out.Close() }) // nothing that matters is lost
 	defer stopped()
 	var both sync.WaitGroup
 	both.Go(func() { half(out, conn) })
 	both.Go(func() { half(conn, out) })
+	go func() { both.Wait(); end() }()
+	for c.target(to) == target && !lost(out) && pause(ctx, watchEvery) {
+	}
+	end()
 	both.Wait()
 }
 

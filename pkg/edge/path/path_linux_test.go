@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -239,42 +241,211 @@ type nowhere struct{}
 
 func (nowhere) Local(netip.Prefix) error { return nil }
 
-func TestTheEndEndsConnections(t *testing.T) {
+// leads is a connection through a path, once it has begun, from a free port of this host to a cloudcore, with its other end.
+func leads(t *testing.T, c *Component, begin func()) (here, there net.Conn, port int) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() { _ = l.Close() })
 	free, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := free.Addr().(*net.TCPAddr).Port
+	port = free.Addr().(*net.TCPAddr).Port
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c := newPath(&want{is: Wanted{Block: netip.MustParsePrefix("127.0.0.0/24"), Ports: map[int]Target{port: {To: l.Addr().String()}}}})
 	c.Host = nowhere{}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { c.Run(ctx); close(ended) }()
-	var conn net.Conn
-	for again := time.NewTicker(10 * time.Millisecond); conn == nil; <-again.C {
-		if conn, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
-			conn = nil
+	c.Kube.(*want).is = Wanted{Block: netip.MustParsePrefix("127.0.0.0/24"), Ports: map[int]Target{port: {To: l.Addr().String()}}}
+	begin()
+	for again := time.NewTicker(10 * time.Millisecond); here == nil; <-again.C {
+		if here, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+			here = nil
 		}
 	}
-	defer conn.Close()
-	there, err := l.Accept()
+	if there, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
+	return here, there, port
+}
+
+// ends wants the connection to end within 10 s.
+func ends(t *testing.T, name string, conn net.Conn) {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%s goes on: %v", name, err)
+	}
+}
+
+func TestTheEndEndsConnections(t *testing.T) {
+	c := newPath(&want{})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	here, _, _ := leads(t, c, func() { go func() { c.Run(ctx); close(ended) }() })
+	stop()
+	<-ended
+	ends(t, "the connection", here)
+}
+
+func TestAConnectionEndsWhenItsPortLeadsElsewhere(t *testing.T) {
+	c := newPath(&want{})
+	defer c.stop()
+	step := func() {
+		if err := c.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	here, there, port := leads(t, c, step)
+	c.Kube.(*want).is.Ports = map[int]Target{port: {To: "127.0.0.1:1"}}
+	step()
+	ends(t, "the connection to the former cloudcore", here)
+	ends(t, "its other end", there)
+}
+
+// inAnotherProcess runs the test again, in a process whose whole network is its own, and reports whether this is that.
+func inAnotherProcess(t *testing.T) bool {
+	t.Helper()
+	const marked = "TEST_PATH_NETWORK"
+	if os.Getenv(marked) != "" {
+		return true
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root may make networks")
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), marked+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// server is another host, with a network of its own: where it listens, and a function that takes its cable out.
+func server(t *testing.T) (l net.Listener, cut func() error) {
+	t.Helper()
+	address := func(link, cidr string) error {
+		at, err := netlink.LinkByName(link)
+		if err != nil {
+			return err
+		}
+		a, err := netlink.ParseAddr(cidr)
+		return errors.Join(err, netlink.AddrAdd(at, a), netlink.LinkSetUp(at))
+	}
+	lo, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = errors.Join(netlink.LinkSetUp(lo), netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "here"}, PeerName: "there"}))
+	}
+	if err == nil {
+		err = address("here", "192.0.2.1/24")
+	}
+	there, errThere := netlink.LinkByName("there")
+	if err := errors.Join(err, errThere); err != nil {
+		t.Fatal(err)
+	}
+	work, results := make(chan func() error), make(chan error)
+	t.Cleanup(func() { close(work) })
+	go func() {
+		runtime.LockOSThread() // and never unlocked, so that the thread ends here
+		results <- unix.Unshare(unix.CLONE_NEWNET)
+		for do := range work {
+			results <- do()
+		}
+	}()
+	if err := <-results; err != nil {
+		t.Fatal(err)
+	}
+	do := func(f func() error) error { work <- f; return <-results }
+	thread := 0
+	if err := do(func() error { thread = unix.Gettid(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	network, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", thread))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer there.Close()
-	stop()
-	<-ended
-	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection goes on")
+	defer network.Close()
+	err = netlink.LinkSetNsFd(there, int(network.Fd()))
+	if err == nil {
+		err = do(func() (err error) {
+			if err = address("there", "192.0.2.2/24"); err == nil {
+				l, err = net.Listen("tcp4", "192.0.2.2:0")
+			}
+			return err
+		})
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, func() error { return do(func() error { return netlink.LinkSetDown(there) }) }
+}
+
+func TestConnectionsToALostServerEndAndQuietOnesGoOn(t *testing.T) {
+	if !inAnotherProcess(t) {
+		return
+	}
+	l, cut := server(t)
+	c := newPath(&want{is: Wanted{Block: netip.MustParsePrefix("100.127.254.0/24"), Ports: map[int]Target{10351: {To: l.Addr().String()}}}})
+	if err := c.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer c.stop()
+	var here, there [3]net.Conn
+	for i := range here {
+		var err error
+		if here[i], err = net.Dial("tcp", "100.127.254.1:10351"); err != nil {
+			t.Fatal(err)
+		}
+		if there[i], err = l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// For longer than lostAfter nobody says anything, and one reads nothing of more than all buffers hold.
+	const much = 64 << 20
+	sent := make(chan error, 1)
+	go func() {
+		_, err := here[2].Write(make([]byte, much))
+		sent <- err
+	}()
+	<-time.After(lostAfter + 4*time.Second)
+	for i := range 2 {
+		if _, err := fmt.Fprint(there[i], "line"); err != nil {
+			t.Error(err)
+		}
+		if _, err := io.ReadFull(here[i], make([]byte, 4)); err != nil {
+			t.Errorf("a connection that was quiet: %v", err)
+		}
+	}
+	select {
+	case err := <-sent:
+		t.Fatalf("all was sent, although nothing was read: %v", err)
+	default:
+	}
+	if _, err := io.CopyN(io.Discard, there[2], much); err != nil {
+		t.Errorf("to one that reads late: %v", err)
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+
+	if err := cut(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(here[1], "a request")
+	ends(t, "a connection with a request", here[1])
+	ends(t, "an idle connection", here[0])
+	again, err := net.Dial("tcp", "100.127.254.1:10351")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends(t, "a connection after that", again)
 }
 
 func TestPortsOfTheRecord(t *testing.T) {
