@@ -42,6 +42,7 @@ const (
 	// that is cut off.
 	answerWithin = 10 * time.Second
 	asksWithin   = 5 * time.Second // of the API server, whether somebody may
+	meetsWithin  = 5 * time.Second // cloudcore beside it, before that begins to ask the edge node
 	idleFor      = 2 * time.Minute
 	endsWithin   = 2 * time.Second
 
@@ -142,6 +143,8 @@ func (s Server) handler() (http.Handler, error) {
 		FlushInterval: -1, // a log is followed
 		Transport: &http.Transport{
 			TLSClientConfig:       &tls.Config{RootCAs: own, MinVersion: tls.VersionTLS12},
+			DialContext:           (&net.Dialer{Timeout: meetsWithin}).DialContext,
+			TLSHandshakeTimeout:   meetsWithin,
 			ResponseHeaderTimeout: answerWithin,
 			DisableKeepAlives:     true,
 		},

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,6 +115,7 @@ type stage struct {
 	ca      authority
 	address string
 	got     chan *http.Request // what came to cloudcore
+	hangs   atomic.Bool        // cloudcore itself
 }
 
 func newStage(t *testing.T, cloudcore http.HandlerFunc) *stage {
@@ -129,7 +131,12 @@ func newStage(t *testing.T, cloudcore http.HandlerFunc) *stage {
 		s.got <- r.Clone(context.WithoutCancel(r.Context()))
 		cloudcore(w, r)
 	}))
-	behind.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	behind.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		if s.hangs.Load() {
+			<-t.Context().Done()
+		}
+		return nil, nil
+	}}
 	behind.StartTLS()
 	t.Cleanup(behind.Close)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -345,6 +352,19 @@ func TestAnEdgeNodeThatDoesNotAnswerHangsNobody(t *testing.T) {
 		t.Errorf("%d %q", code, text)
 	}
 	if took := time.Since(began); took < answerWithin {
+		t.Errorf("it was given up after %s", took)
+	}
+}
+
+func TestACloudcoreThatHangsHangsNobody(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, answers("a line"))
+	s.hangs.Store(true)
+	began := time.Now()
+	if code, text := says(t, s.client(s.ca.client(t, "a", "system:masters")), "GET", "100.127.254.1:10351/containerLogs/default/a/c", ""); code != 502 {
+		t.Errorf("%d %q", code, text)
+	}
+	if took := time.Since(began); took > answerWithin {
 		t.Errorf("it was given up after %s", took)
 	}
 }
