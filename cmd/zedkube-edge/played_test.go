@@ -50,13 +50,13 @@ func (s *site) begin(ctx context.Context, pod *corev1.Pod) error {
 			return err
 		}
 	}
-	der, err := served(c.Modules.CloudHub.AdvertiseAddress)
+	der, key, err := served(c.Modules.CloudHub.AdvertiseAddress)
 	if err != nil {
 		return err
 	}
 	for name, data := range map[string]map[string][]byte{
 		"casecret": {"cadata": []byte("CA"), "cakeydata": []byte("key")}, "tokensecret": {"tokendata": []byte("token")},
-		"cloudcoresecret": {"cloudcoredata": der, "cloudcorekeydata": []byte("key")},
+		"cloudcoresecret": {"cloudcoredata": der, "cloudcorekeydata": key},
 	} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
 		if _, err := secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -98,17 +98,21 @@ func (s *site) recordTunnel(ctx context.Context, ip string) error {
 	return err
 }
 
-// served is a certificate for these addresses.
-func served(addresses []string) ([]byte, error) {
+// served is a certificate for these addresses, and its key.
+func served(addresses []string) (der, keyDER []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if keyDER, err = x509.MarshalECPrivateKey(key); err != nil {
+		return nil, nil, err
 	}
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
 	for _, a := range addresses {
 		c.IPAddresses = append(c.IPAddresses, net.ParseIP(a))
 	}
-	return x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	der, err = x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	return der, keyDER, err
 }
 
 // certifies reports that cloudcore's certificate names the address.

@@ -17,6 +17,7 @@ import (
 
 	kubeedge "github.com/zedkube/zedkube/kubeapi/edge"
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/edge/certificates"
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/object"
 	"github.com/zedkube/zedkube/pkg/edge/path"
@@ -91,6 +92,49 @@ func streamAt(ctx context.Context, log logrus.FieldLogger, kubeconfig string, l 
 	}
 	defer func() { cancel(); <-ended }()
 	return stream.Server{Log: log, Kube: asking{client}, Certificate: certificate, Clients: clients, Behind: behind}.Serve(ctx, l)
+}
+
+// signing is what the cluster has of cloudcore.
+type signing struct{ *kubeedge.Client }
+
+// Authority implements certificates.Kube.
+func (k signing) Authority() (a certificates.Authority, err error) {
+	seen, _ := k.Seen()
+	if a.CA, a.Key = cloud.Authority(seen[cloud.RefCA]); len(a.CA) == 0 || len(a.Key) == 0 {
+		return a, errors.New("cloudcore has no authority yet")
+	}
+	a.Serving, err = cloud.Serving(seen[cloud.RefServing])
+	return a, err
+}
+
+// Asked implements certificates.Kube.
+func (k signing) Asked(name string) bool {
+	seen, _ := k.Seen()
+	record, err := cloud.RecordOf(seen, time.Now())
+	_, asked := record.Asked[name]
+	return err == nil && asked
+}
+
+// serveCertificates stands before the port of the cloudcore in this pod at which devices get certificates, until ctx is
+// done.
+func serveCertificates(ctx context.Context, log logrus.FieldLogger, kubeconfig string) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", certificates.Port))
+	if err != nil {
+		return fmt.Errorf("serve certificates: %w", err)
+	}
+	return certificatesAt(ctx, log, kubeconfig, l, fmt.Sprintf("127.0.0.1:%d", certificates.Behind))
+}
+
+func certificatesAt(ctx context.Context, log logrus.FieldLogger, kubeconfig string, l net.Listener, behind string) error {
+	defer l.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	client, ended, err := keeping(ctx, kubeconfig, []cloud.View{{Ref: cloud.RefCA}, {Ref: cloud.RefServing}, {Ref: cloud.RefNodes}})
+	if err != nil {
+		cancel()
+		return err
+	}
+	defer func() { cancel(); <-ended }()
+	return certificates.Server{Log: log, Kube: signing{client}, Behind: behind}.Serve(ctx, l)
 }
 
 // leading is what the path is told by the cluster.

@@ -79,6 +79,7 @@ func TestEdge(t *testing.T) {
 	s.isGolden()
 	s.edgeNodesJoinAndLeave(ctx)
 	s.theStreamAsksWho(ctx)
+	s.certificatesAreForOwnNames(ctx)
 	s.thePathIsReady(ctx)
 	s.parametersArrive()
 	s.whatIsChangedByHandIsBack()

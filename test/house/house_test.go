@@ -64,6 +64,7 @@ var may = map[string]struct {
 	"pkg/edge/join":         {[]string{"pkg/edge/settings"}, "it is pure"},
 	"pkg/edge/cloud":        {[]string{"pkg/base/loop", "pkg/edge/join", "pkg/edge/object", "pkg/edge/settings"}, "it names what it needs of the cluster as an interface, and knows nothing of this device"},
 	"pkg/edge/stream":       {nil, "it knows requests and who sends them, and nothing of objects"},
+	"pkg/edge/certificates": {[]string{"pkg/edge/join"}, "it knows requests and names, and nothing of objects"},
 	"pkg/edge/path":         {[]string{"pkg/base/loop"}, "it knows addresses and ports, and nothing of objects"},
 	"pkg/edge/edgecmd":      {[]string{"types", "pkg/cli/terminal", "pkg/edge/*"}, "its commands look at the cluster alone, and know nothing of this device"},
 	"cmd/zedkube-edge":      {[]string{"types", "kubeapi/edge", "pkg/base/loop", "pkg/cli/terminal", "pkg/edge/*", "pkg/operate/audit", "pkg/operate/overview"}, "it is a program of its own, without anything of the agent but its audit trail and the name of the device"},

@@ -126,6 +126,23 @@ func data(secret object.Object, name string) []byte {
 	return text
 }
 
+// Authority is what cloudcore signs with, of its casecret: nil while there is none.
+func Authority(casecret object.Object) (ca, key []byte) {
+	return data(casecret, "cadata"), data(casecret, "cakeydata")
+}
+
+// Serving is what cloudcore serves by, of its cloudcoresecret.
+func Serving(cloudcoresecret object.Object) (tls.Certificate, error) {
+	text := func(kind, name string) []byte {
+		return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data(cloudcoresecret, name)})
+	}
+	c, err := tls.X509KeyPair(text("CERTIFICATE", "cloudcoredata"), text("PRIVATE KEY", "cloudcorekeydata"))
+	if err != nil {
+		return c, fmt.Errorf("read %s: %w", RefServing, err)
+	}
+	return c, nil
+}
+
 // stream says whether the Secret has a certificate that serves, until when, and what is wrong with it; "" for nothing.
 func stream(secret object.Object, block string, now time.Time) (until time.Time, why string) {
 	if secret == nil {

@@ -16,10 +16,12 @@ const (
 	stateDir  = "/var/lib/kubeedge"
 )
 
-// streamPort is where requests for edge nodes come in, and behindPort where cloudcore itself listens (pkg/edge/stream).
+// Where others stand before cloudcore (pkg/edge/stream, pkg/edge/certificates), and where it listens itself.
 const (
-	streamPort = 10003
-	behindPort = 10013
+	streamPort        = 10003
+	streamBehind      = 10013
+	certificatePort   = 10002
+	certificateBehind = 10012
 )
 
 // PathReady is where the path says on each server, at 127.0.0.1, whether it is ready.
@@ -45,14 +47,14 @@ func config(s settings.Settings, advertise []string) (string, error) {
 				"advertiseAddress": advertise, "dnsNames": l{""}, "nodeLimit": s.NodeLimit,
 				"websocket":  m{"enable": s.Websocket, "address": "0.0.0.0", "port": 10000},
 				"quic":       m{"enable": s.Quic, "address": "0.0.0.0", "port": 10001, "maxIncomingStreams": 10000},
-				"https":      m{"enable": s.HTTPS, "address": "0.0.0.0", "port": 10002},
+				"https":      m{"enable": s.HTTPS, "address": "0.0.0.0", "port": certificateBehind},
 				"unixsocket": m{"enable": false, "address": "unix://" + stateDir + "/kubeedge.sock"},
 				"authorization": m{
 					"enable": true, "debug": false, "modes": l{m{"node": m{"enable": true}}},
 				},
 			},
 			"cloudStream": m{
-				"enable": s.CloudStream, "streamPort": behindPort, "tunnelPort": 10004,
+				"enable": s.CloudStream, "streamPort": streamBehind, "tunnelPort": 10004,
 				"tlsStreamCAFile": streamDir + "/streamCA.crt", "tlsStreamCertFile": streamDir + "/stream.crt", "tlsStreamPrivateKeyFile": streamDir + "/stream.key",
 			},
 			"dynamicController": m{"enable": false}, "router": m{"enable": false}, "taskManager": m{"enable": false},
@@ -80,7 +82,7 @@ func deployment(s settings.Settings, replicas int, config, certificate, replaced
 			"metadata": m{"labels": podLabels(), "annotations": annotations},
 			"spec": m{
 				"serviceAccountName": Name, "enableServiceLinks": false, "terminationGracePeriodSeconds": 10,
-				"initContainers": closed(s),
+				"initContainers": l{program(s, "close-ports", "close-ports", "64Mi", "NET_ADMIN")},
 				"affinity": m{
 					"nodeAffinity": onServers(),
 					"podAntiAffinity": m{"requiredDuringSchedulingIgnoredDuringExecution": l{
@@ -128,24 +130,24 @@ func program(s settings.Settings, name, command, memory string, capabilities ...
 	}
 }
 
-// closed closes the port of cloudcore that asks nobody who he is, before cloudcore starts.
-func closed(s settings.Settings) l {
-	if !s.CloudStream {
-		return l{}
+// front are the containers that stand before ports of cloudcore, which it opens itself even where they are switched off.
+func front(s settings.Settings) (all l) {
+	before := func(name, portName string, port int) m {
+		c := program(s, name, name, "128Mi")
+		c["ports"] = l{m{"name": portName, "containerPort": port, "protocol": "TCP"}}
+		c["readinessProbe"] = m{"tcpSocket": m{"port": port}, "periodSeconds": 5}
+		all = append(all, c)
+		return c
 	}
-	return l{program(s, "close-stream", "close-stream", "64Mi", "NET_ADMIN")}
-}
-
-// front stands before that port.
-func front(s settings.Settings) l {
-	if !s.CloudStream {
-		return l{}
+	if s.HTTPS {
+		before("certificates", "cloudhub-https", certificatePort)["readinessProbe"] = m{
+			"httpGet": m{"scheme": "HTTPS", "port": certificatePort, "path": "/readyz"}, "periodSeconds": 2, "timeoutSeconds": 5,
+		}
 	}
-	c := program(s, "stream", "stream", "128Mi")
-	c["ports"] = l{m{"name": "cloudstream", "containerPort": streamPort, "protocol": "TCP"}}
-	c["volumeMounts"] = l{m{"name": "stream", "mountPath": streamDir, "readOnly": true}}
-	c["readinessProbe"] = m{"tcpSocket": m{"port": streamPort}, "periodSeconds": 5}
-	return l{c}
+	if s.CloudStream {
+		before("stream", "cloudstream", streamPort)["volumeMounts"] = l{m{"name": "stream", "mountPath": streamDir, "readOnly": true}}
+	}
+	return all
 }
 
 // path leads requests for edge nodes to cloudcore, on each server.
@@ -173,8 +175,8 @@ func lost(taint string) m {
 
 func containerPorts(s settings.Settings) (list l) {
 	for _, p := range s.All() {
-		if p.Inside == streamPort {
-			continue // of the container before it
+		if p.Inside == streamPort || p.Inside == certificatePort {
+			continue // of the containers before it
 		}
 		list = append(list, m{"name": p.Name, "containerPort": p.Inside, "protocol": p.Protocol})
 	}

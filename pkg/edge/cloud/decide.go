@@ -83,8 +83,8 @@ func decide(f facts) (a action) {
 	}
 	if why == "" && (certificate != "" || !s.CloudStream) {
 		replaced := f.replaced()
-		if serving := f.seen[refServing]; serving != nil && !serves(serving, advertise) {
-			a.removes(refServing, serving)
+		if serving := f.seen[RefServing]; serving != nil && !serves(serving, advertise) {
+			a.removes(RefServing, serving)
 			replaced = serving.UID()
 		}
 		list = append(list, wish{ref: refDeployment, is: deployment(s, replicas, text, certificate, replaced)})

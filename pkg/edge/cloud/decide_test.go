@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -110,7 +111,7 @@ func (w *world) serves(addresses ...string) {
 	}
 	text, _ := base64.StdEncoding.DecodeString(certificate(w.t, key, list, now, now.Add(time.Hour)))
 	block, _ := pem.Decode(text)
-	w.put(refServing, m{"data": m{"cloudcoredata": base64.StdEncoding.EncodeToString(block.Bytes)}})
+	w.put(RefServing, m{"data": m{"cloudcoredata": base64.StdEncoding.EncodeToString(block.Bytes)}})
 }
 
 // settle applies what is to be applied, as the API server would.
@@ -250,7 +251,7 @@ func TestDecide(t *testing.T) {
 			func(w *world) { w.server("node-3", "10.0.0.3") },
 			"remove Secret kubeedge/cloudcoresecret, apply ConfigMap kubeedge/cloudcore, " + deployment,
 		},
-		"a certificate of cloudcore that cannot be read is left": {func(w *world) { w.put(refServing, m{"data": m{"cloudcoredata": "eA=="}}) }, ""},
+		"a certificate of cloudcore that cannot be read is left": {func(w *world) { w.put(RefServing, m{"data": m{"cloudcoredata": "eA=="}}) }, ""},
 		"no server, no address: what has one is left": {func(w *world) {
 			for r := range w.seen {
 				if r.Kind == object.Node {
@@ -309,6 +310,21 @@ func TestCloudcoreFindsNothingToChangeInItsFile(t *testing.T) {
 		}
 		if err != nil || json.Unmarshal([]byte(text), &c) != nil || c.Modules.CloudHub.NodeLimit != limit || c.KubeAPIConfig.QPS != 5*limit || c.KubeAPIConfig.Burst != 10*limit {
 			t.Errorf("for %d edge nodes it is %+v, %v", limit, c, err)
+		}
+	}
+}
+
+func TestAPodOfCloudcoreIsReadyOnceEdgeNodesCanJoin(t *testing.T) {
+	for _, https := range []bool{true, false} {
+		s := settings.Default()
+		s.HTTPS = https
+		probes := map[string]any{}
+		for _, c := range deployment(s, 1, "", "", "").List("spec", "template", "spec", "containers") {
+			probes[c.Text("name")] = c.At("readinessProbe", "httpGet")
+		}
+		probe, there := probes["certificates"]
+		if there != https || https && !reflect.DeepEqual(probe, m{"scheme": "HTTPS", "port": certificatePort, "path": "/readyz"}) {
+			t.Errorf("https %v: it is ready by %v", https, probes)
 		}
 	}
 }

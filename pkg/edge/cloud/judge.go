@@ -74,7 +74,7 @@ func Judge(seen map[object.Ref]object.Object, now time.Time) (r Report) {
 			r.Problems = append(r.Problems, "the stream has no certificate that serves, so that there are no logs and metrics of edge nodes: "+why)
 		}
 	}
-	if serving := seen[refServing]; serving != nil && !serves(serving, addresses) {
+	if serving := seen[RefServing]; serving != nil && !serves(serving, addresses) {
 		r.Problems = append(r.Problems, "the certificate of cloudcore does not name all addresses that edge nodes dial yet")
 	}
 	return r

@@ -37,7 +37,7 @@ var (
 	refClientCA   = object.Ref{Kind: object.ConfigMap, Namespace: whereClientCA, Name: "extension-apiserver-authentication"}
 	refStreamKey  = object.Ref{Kind: object.Secret, Namespace: Where, Name: Name}
 	RefCA         = object.Ref{Kind: object.Secret, Namespace: Where, Name: "casecret"}
-	refServing    = object.Ref{Kind: object.Secret, Namespace: Where, Name: "cloudcoresecret"}
+	RefServing    = object.Ref{Kind: object.Secret, Namespace: Where, Name: "cloudcoresecret"}
 	refAccount    = object.Ref{Kind: object.ServiceAccount, Namespace: Where, Name: Name}
 	refRole       = object.Ref{Kind: object.ClusterRole, Name: Name}
 	refBinding    = object.Ref{Kind: object.ClusterRoleBinding, Name: Name}
@@ -69,7 +69,7 @@ func Views() []View {
 		{Ref: refRequest},
 		{Ref: refStreamKey},
 		{Ref: RefCA},
-		{Ref: refServing},
+		{Ref: RefServing},
 		{Ref: object.Ref{Kind: object.Node}},
 		{Ref: object.Ref{Kind: object.CRD}, Label: managedLabel + "=" + Controller},
 		of(object.ConfigMap), of(object.ServiceAccount), of(object.Service), of(object.Deployment), of(object.DaemonSet), of(object.Budget), of(object.Pod),

@@ -38,9 +38,11 @@ type Program struct {
 	Connect func(kubeconfig string) (Cluster, error)
 	Control func(ctx context.Context, kubeconfig string) error // the controller, until ctx is done
 	Stream  func(ctx context.Context, kubeconfig string) error // what stands before cloudcore's stream, until ctx is done
-	Close   func() error                                       // closes the port that cloudcore itself has for it
-	Path    func(ctx context.Context, kubeconfig string) error // the path on one server, until ctx is done
-	Record  func(root string) types.OperationLog               // the audit trail of the device
+	Close   func() error                                       // closes the ports that cloudcore itself has, to others than its pod
+	// Certificates stands before the port at which devices get certificates, in a pod, until ctx is done.
+	Certificates func(ctx context.Context, kubeconfig string) error
+	Path         func(ctx context.Context, kubeconfig string) error // the path on one server, until ctx is done
+	Record       func(root string) types.OperationLog               // the audit trail of the device
 }
 
 // New is the command line. It is "zedkube edge", too, which runs this program.
@@ -98,8 +100,9 @@ func (c *commands) pods() []*cobra.Command {
 	}
 	return []*cobra.Command{
 		of("controller", "Keep KubeEdge as the settings say, once elected", c.Control),
-		of("close-stream", "Close the port of cloudcore that asks nobody who he is", func(context.Context, string) error { return c.Close() }),
+		of("close-ports", "Close the ports of cloudcore before which others stand", func(context.Context, string) error { return c.Close() }),
 		of("stream", "Pass on requests for edge nodes to cloudcore, of those who may", c.Stream),
+		of("certificates", "Pass on requests for certificates to cloudcore, of devices for their own names", c.Certificates),
 		of("path", "Lead requests for edge nodes to cloudcore, on this server", c.Path),
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"compress/gzip"
 	"context"
 	"debug/elf"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -139,7 +138,7 @@ func (c *commands) letJoin(ctx context.Context, j *joining, stdout io.Writer) er
 		}
 		return err
 	}
-	if j.Token, err = mint(ctx, kube, asked.TokenUntil); err != nil {
+	if j.Token, err = mint(ctx, kube, j.Name, asked.TokenUntil); err != nil {
 		return err
 	}
 	o := types.Operation{Op: "join edge", Target: auditNodes, Why: "zedkube edge join " + j.Name}
@@ -206,18 +205,17 @@ func (j *joining) withEdgecore(root string, notes []string) ([]string, error) {
 	return notes, nil
 }
 
-// mint makes a token with the key of cloudcore's authority.
-func mint(ctx context.Context, kube Cluster, until time.Time) (string, error) {
+// mint makes a token for a name with the key of cloudcore's authority.
+func mint(ctx context.Context, kube Cluster, name string, until time.Time) (string, error) {
 	secret, err := kube.Get(ctx, cloud.RefCA)
 	if err != nil {
 		return "", err
 	}
-	ca, errCA := base64.StdEncoding.DecodeString(secret.Text("data", "cadata"))
-	key, errKey := base64.StdEncoding.DecodeString(secret.Text("data", "cakeydata"))
-	if err := errors.Join(errCA, errKey); err != nil || len(ca) == 0 || len(key) == 0 {
-		return "", errors.Join(fmt.Errorf("%s has no authority yet: is cloudcore up? zedkube-edge status", cloud.RefCA), err)
+	ca, key := cloud.Authority(secret)
+	if len(ca) == 0 || len(key) == 0 {
+		return "", fmt.Errorf("%s has no authority yet: is cloudcore up? zedkube-edge status", cloud.RefCA)
 	}
-	return join.Token(ca, key, until), nil
+	return join.Token(ca, key, name, until), nil
 }
 
 func (j *joining) shown(asked join.Asked, notes []string) Joining {

@@ -99,7 +99,7 @@ func TestProgramsReadStandardOutput(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	until := p.record(t).Asked["a"].TokenUntil
-	if d.Address != "100.127.254.1" || d.Token != join.Token([]byte("CA"), []byte("key"), until) || time.Until(until) > 10*time.Minute || len(d.Notes) != 1 || !strings.Contains(d.Command, "join.sh") {
+	if d.Address != "100.127.254.1" || d.Token != join.Token([]byte("CA"), []byte("key"), "a", until) || time.Until(until) > 10*time.Minute || len(d.Notes) != 1 || !strings.Contains(d.Command, "join.sh") {
 		t.Errorf("it says %+v", d)
 	}
 	if _, err := p.run(t, "leave", "a", "--yes"); err != nil {

@@ -38,7 +38,7 @@ func TestName(t *testing.T) {
 // TestToken takes a token apart as KubeEdge does (pkg/security/token).
 func TestToken(t *testing.T) {
 	until := time.Unix(1893456000, 0)
-	parts := strings.Split(Token([]byte("CA"), []byte("key"), until), ".")
+	parts := strings.Split(Token([]byte("CA"), []byte("key"), "camera-7", until), ".")
 	if len(parts) != 4 {
 		t.Fatalf("it has %d parts", len(parts))
 	}
@@ -47,13 +47,41 @@ func TestToken(t *testing.T) {
 	}
 	header, _ := base64.RawURLEncoding.DecodeString(parts[1])
 	claims, _ := base64.RawURLEncoding.DecodeString(parts[2])
-	if string(header) != `{"alg":"HS256","typ":"JWT"}` || string(claims) != `{"exp":1893456000}` {
+	if string(header) != `{"alg":"HS256","typ":"JWT"}` || string(claims) != `{"exp":1893456000,"sub":"camera-7"}` {
 		t.Errorf("it says %s %s", header, claims)
 	}
 	mac := hmac.New(sha256.New, []byte("key"))
 	mac.Write([]byte(parts[1] + "." + parts[2]))
 	if got, err := base64.RawURLEncoding.DecodeString(parts[3]); err != nil || !hmac.Equal(got, mac.Sum(nil)) {
 		t.Errorf("the signature is not that of the key: %v", err)
+	}
+}
+
+func TestWhose(t *testing.T) {
+	key, now := []byte("key"), time.Unix(1893456000, 0)
+	after := func(token string) string { _, rest, _ := strings.Cut(token, "."); return rest } // the hash
+	good := after(Token(nil, key, "camera-7", now.Add(time.Second)))
+	if name, err := Whose(good, key, now); name != "camera-7" || err != nil {
+		t.Errorf("it is %q's: %v", name, err)
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	signed := func(head, claims string) string {
+		text := encode([]byte(head)) + "." + encode([]byte(claims))
+		return text + "." + encode(mac(text, key))
+	}
+	for what, token := range map[string]string{
+		"nothing": "", "one part": "a", "with its hash": Token(nil, key, "camera-7", now.Add(time.Second)),
+		"of another authority": after(Token(nil, []byte("other"), "camera-7", now.Add(time.Second))),
+		"not signed":           good[:strings.LastIndexByte(good, '.')+1],
+		"another algorithm":    signed(`{"alg":"none","typ":"JWT"}`, `{"exp":1893456001,"sub":"camera-7"}`),
+		"no claims":            signed(jwtHead, "x"),
+		"expired":              signed(jwtHead, `{"exp":1893456000,"sub":"camera-7"}`),
+		"for ever":             signed(jwtHead, `{"sub":"camera-7"}`),
+		"KubeEdge's own":       signed(jwtHead, `{"exp":1893456001}`),
+	} {
+		if name, err := Whose(token, key, now); err == nil {
+			t.Errorf("%s: it is %q's", what, name)
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ func TestACloseOfThePortStopsWhatComesFromOutsideOnly(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, port := range []int{Port, Behind} {
+		for _, port := range []int{Port, Behind - 1, Behind} {
 			l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 			if err != nil {
 				return err
@@ -146,13 +146,15 @@ func TestACloseOfThePortStopsWhatComesFromOutsideOnly(t *testing.T) {
 			}
 		}
 		for range 2 { // a container that starts again does it again
-			if err := Close(); err != nil {
+			if err := Close(Behind-1, Behind); err != nil {
 				return err
 			}
 		}
 		for _, a := range dialled {
-			if err := outside(a, Behind); err == nil {
-				t.Errorf("port %d is reached from outside at %s", Behind, a)
+			for _, port := range []int{Behind - 1, Behind} {
+				if err := outside(a, port); err == nil {
+					t.Errorf("port %d is reached from outside at %s", port, a)
+				}
 			}
 			if err := outside(a, Port); err != nil {
 				t.Errorf("port %d is not reached from outside: %v", Port, err)
@@ -177,7 +179,7 @@ func TestARuleBeforeTheOneThatClosesIsAnError(t *testing.T) {
 		if err := netlink.RuleAdd(r); err != nil {
 			return err
 		}
-		err := Close()
+		err := Close(Behind, Behind)
 		if err == nil || !slices.Contains(strings.Fields(err.Error()), "before") {
 			t.Errorf("a rule that opens the port again: %v", err)
 		}

@@ -32,7 +32,7 @@ import (
 const (
 	// Port is where requests come in, as KubeEdge has it.
 	Port = 10003
-	// Behind is where cloudcore listens itself, closed to all but its own pod (see Close).
+	// Behind is where cloudcore listens itself, closed to all but its own pod (Close).
 	Behind = 10013
 
 	connections  = 1000 // at once; each follows a log or is short

@@ -1,0 +1,281 @@
+// Package certificates stands before the port of cloudcore at which devices get their certificates. cloudcore signs
+// whatever name is wanted to everyone who has a token, or a certificate; this has it sign a device's own name alone,
+// and only one that was asked to join (docs/edge.md, "Which names may be nodes").
+//
+//	reads:  cloudcore's authority and serving certificate, the record of names
+//	serves: port 10002 of cloudcore's pod, and passes on to 127.0.0.1
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/net/netutil"
+	"golang.org/x/time/rate"
+
+	"github.com/zedkube/zedkube/pkg/edge/join"
+)
+
+const (
+	// Port is where devices come, as KubeEdge has it.
+	Port = 10002
+	// Behind is where cloudcore listens itself, closed to all but its own pod.
+	Behind = 10012
+
+	// ReadyPath says whether cloudcore signs, which nobody outside of the pod can ask itself.
+	ReadyPath = "/readyz"
+
+	connections = 200 // at once; each asks for one certificate
+	within      = 20 * time.Second
+	headerBytes = 16 << 10
+	bodyBytes   = 64 << 10 // of a request for a certificate, which has less than one
+	answerBytes = 1 << 20
+	passWithin  = 10 * time.Second
+	passFor     = time.Minute // how long the token is good that cloudcore gets instead of the device's
+	endsWithin  = 2 * time.Second
+)
+
+// What KubeEdge calls its headers, and how it names a node (common/types/http.go, edge/pkg/edgehub/certificate).
+const (
+	nameHeader  = "NodeName"
+	nodePrefix  = "system:node:"
+	nodesGroup  = "system:nodes"
+	bearer      = "Bearer "
+	contentType = "Content-Type"
+)
+
+// Authority is what cloudcore signs with, and what it serves by.
+type Authority struct {
+	CA      []byte // of cloudcore, DER
+	Key     []byte // of the CA, with which tokens are signed
+	Serving tls.Certificate
+}
+
+// Kube knows what the cluster has of cloudcore.
+type Kube interface {
+	// Authority returns an error while cloudcore has none yet.
+	Authority() (Authority, error)
+	// Asked reports whether a name was asked to join, and has not left.
+	Asked(name string) bool
+}
+
+// Server serves one pod of cloudcore. Every field is required.
+type Server struct {
+	Log    logrus.FieldLogger
+	Kube   Kube
+	Behind string // where cloudcore listens, as in 127.0.0.1:10012
+}
+
+// Serve serves until ctx is done.
+func (s Server) Serve(ctx context.Context, l net.Listener) error {
+	web := &http.Server{
+		Handler: s.handler(), ReadTimeout: within, WriteTimeout: 2 * within, IdleTimeout: within, MaxHeaderBytes: headerBytes,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		// What a connection that fails has to say is what a stranger makes it say.
+		ErrorLog: stdlog.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+				a, err := s.Kube.Authority()
+				return &a.Serving, err
+			},
+		},
+	}
+	stopped := context.AfterFunc(ctx, func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endsWithin)
+		defer cancel()
+		if web.Shutdown(ending) != nil {
+			_ = web.Close() // a device asks again
+		}
+	})
+	defer stopped()
+	if err := web.ServeTLS(netutil.LimitListener(l, connections), "", ""); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve certificates: %w", err)
+	}
+	return nil
+}
+
+// handler serves what a device needs. cloudcore has more at this port, for upgrades by KubeEdge, which are switched off.
+func (s Server) handler() http.Handler {
+	refusals := &rate.Sometimes{Interval: time.Second} // a stranger does not fill the log
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ca.crt", func(w http.ResponseWriter, _ *http.Request) {
+		a, err := s.Kube.Authority()
+		if err != nil {
+			refuse(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set(contentType, "application/octet-stream")
+		_, _ = w.Write(a.CA) // who went away needs no answer
+	})
+	mux.HandleFunc("GET "+ReadyPath, func(w http.ResponseWriter, r *http.Request) {
+		if err := s.ready(r.Context()); err != nil {
+			refuse(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("GET /edge.crt", func(w http.ResponseWriter, r *http.Request) {
+		request, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyBytes))
+		if err != nil {
+			refuse(w, "the request cannot be read: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		a, err := s.Kube.Authority()
+		if err != nil {
+			refuse(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		name := r.Header.Get(nameHeader)
+		code, err := s.admit(r, a, name, request)
+		if err != nil {
+			refusals.Do(func() { s.Log.WithError(err).Warnf("refused a certificate for %q to %s", name, r.RemoteAddr) })
+			refuse(w, err.Error(), code)
+			return
+		}
+		s.pass(r.Context(), w, a, name, request)
+	})
+	return mux
+}
+
+// ready returns nil while cloudcore answers: it waits for up to 10 s before it serves, this port among the last.
+func (s Server) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, passWithin)
+	defer cancel()
+	a, err := s.Kube.Authority()
+	if err != nil {
+		return err
+	}
+	_, code, err := s.ask(ctx, a, "/ca.crt", http.NoBody, nil)
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("cloudcore answers with %d", code)
+	}
+	return err
+}
+
+func refuse(w http.ResponseWriter, why string, code int) {
+	w.Header().Set(contentType, "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, why) // who went away needs no answer
+}
+
+// admit says why the certificate that is wanted is not signed.
+func (s Server) admit(r *http.Request, a Authority, name string, der []byte) (int, error) {
+	if err := named(r, a, name); err != nil {
+		return http.StatusUnauthorized, err
+	}
+	request, err := x509.ParseCertificateRequest(der)
+	if err == nil {
+		err = request.CheckSignature()
+	}
+	if err != nil {
+		return http.StatusBadRequest, fmt.Errorf("read the request for a certificate: %w", err)
+	}
+	if subject := request.Subject; subject.CommonName != nodePrefix+name || !slices.Equal(subject.Organization, []string{nodesGroup}) {
+		return http.StatusForbidden, fmt.Errorf("the request is for %q of %q, not for the node %s", subject.CommonName, subject.Organization, name)
+	}
+	if len(request.DNSNames)+len(request.IPAddresses)+len(request.URIs)+len(request.EmailAddresses) > 0 {
+		return http.StatusForbidden, errors.New("the request is for more names than that of a node")
+	}
+	if !s.Kube.Asked(name) {
+		return http.StatusForbidden, fmt.Errorf("nobody asked %s to join: zedkube-edge join", name)
+	}
+	return http.StatusOK, nil
+}
+
+// named returns nil if the one who asks is the device of that name: by the certificate that it has, or else by a token for
+// that name.
+func named(r *http.Request, a Authority, name string) error {
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		ca, err := x509.ParseCertificate(a.CA)
+		if err != nil {
+			return fmt.Errorf("read cloudcore's authority: %w", err)
+		}
+		roots := x509.NewCertPool()
+		roots.AddCert(ca)
+		leaf := r.TLS.PeerCertificates[0]
+		if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+			return fmt.Errorf("verify the certificate of the device: %w", err)
+		}
+		if leaf.Subject.CommonName != nodePrefix+name {
+			return fmt.Errorf("the device has the certificate of %q, not of the node %s", leaf.Subject.CommonName, name)
+		}
+		return nil
+	}
+	token, has := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
+	if !has {
+		return errors.New("there is neither a certificate nor a token")
+	}
+	whose, err := join.Whose(token, a.Key, time.Now())
+	if err != nil {
+		return err
+	}
+	if name == "" || whose != name {
+		return fmt.Errorf("the token is not for the node %q", name)
+	}
+	return nil
+}
+
+// pass has cloudcore sign, with a token of this server's: what the device has shown is known to be good, and a
+// certificate cannot be passed on.
+func (s Server) pass(ctx context.Context, w http.ResponseWriter, a Authority, name string, request []byte) {
+	ctx, cancel := context.WithTimeout(ctx, passWithin)
+	defer cancel()
+	signed, code, err := s.sign(ctx, a, name, request)
+	switch {
+	case err != nil:
+		s.Log.WithError(err).Warnf("no certificate for edge node %s", name)
+		refuse(w, "cloudcore does not answer", http.StatusBadGateway)
+	case code != http.StatusOK:
+		s.Log.Warnf("no certificate for edge node %s: cloudcore answers with %d", name, code)
+		refuse(w, string(signed), code)
+	default:
+		s.Log.Infof("edge node %s has a certificate", name)
+		w.Header().Set(contentType, "application/octet-stream")
+		_, _ = w.Write(signed) // who went away asks again
+	}
+}
+
+func (s Server) sign(ctx context.Context, a Authority, name string, request []byte) (signed []byte, code int, err error) {
+	_, token, _ := strings.Cut(join.Token(a.CA, a.Key, name, time.Now().Add(passFor)), ".")
+	return s.ask(ctx, a, "/edge.crt", bytes.NewReader(request), http.Header{"Authorization": {bearer + token}, nameHeader: {name}})
+}
+
+// ask asks cloudcore itself.
+func (s Server) ask(ctx context.Context, a Authority, path string, body io.Reader, header http.Header) (said []byte, code int, err error) {
+	leaf, err := x509.ParseCertificate(a.Serving.Certificate[0])
+	if err != nil {
+		return nil, 0, fmt.Errorf("read cloudcore's certificate: %w", err)
+	}
+	own := x509.NewCertPool()
+	own.AddCert(leaf)
+	config := &tls.Config{RootCAs: own, MinVersion: tls.VersionTLS12}
+	if len(leaf.IPAddresses) > 0 { // it does not name 127.0.0.1
+		config.ServerName = leaf.IPAddresses[0].String()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.Behind+path, body)
+	if err != nil {
+		return nil, 0, fmt.Errorf("ask cloudcore: %w", err)
+	}
+	request.Header = header
+	answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}).Do(request)
+	if err != nil {
+		return nil, 0, fmt.Errorf("ask cloudcore: %w", err)
+	}
+	defer answer.Body.Close()
+	if said, err = io.ReadAll(io.LimitReader(answer.Body, answerBytes)); err != nil {
+		return nil, 0, fmt.Errorf("read what cloudcore answers: %w", err)
+	}
+	return said, answer.StatusCode, nil
+}
