@@ -47,6 +47,7 @@ var verbs = map[string][]string{
 	"DeleteVMI":          {"delete vmi: delete " + vmis},
 	"Designate":          {"set designations: patch nodes"},
 	"DisableWorkloads":   {"disable workloads: create configmaps"},
+	"EdgeStats":          nil,
 	"EditAllocations":    {"write addresses: create configmaps", "write addresses: delete configmaps", "write addresses: patch configmaps"},
 	"Elect":              {"create leases", "update leases"},
 	"EnableWorkloads":    {"enable workloads: delete configmaps"},

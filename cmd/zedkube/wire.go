@@ -229,8 +229,8 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 		Methods: []string{http.MethodGet, http.MethodHead, http.MethodPost}, Effect: "POST: what the command that the action names changes",
 	}
 	edge := &actions.Edge{Handler: &actions.Handler{Agent: ctx, Operations: record, Program: terminal.Program(p.Root), Run: edgeRunner(p.Options)}}
-	routes[actions.EdgePath] = localserver.Route{Handler: http.HandlerFunc(edge.Look), Access: localserver.WithToken, Effect: "zedkube-edge status is run, at most every 5 s"}
-	routes[actions.EdgePlanPath] = localserver.Route{Handler: http.HandlerFunc(edge.Plan), Methods: []string{http.MethodPost}}
+	routes[actions.EdgePath] = localserver.Route{Handler: http.HandlerFunc(edge.Look), Access: localserver.WithToken}
+	routes[actions.EdgePlanPath] = localserver.Route{Handler: http.HandlerFunc(edge.Plan), Methods: []string{http.MethodPost}, Effect: "the plan is remembered, for ten minutes"}
 	routes[actions.EdgeDoPath] = localserver.Route{Handler: http.HandlerFunc(edge.Do), Methods: []string{http.MethodPost}, Effect: "what the planned command of zedkube-edge changes"}
 	routes[kubeconfigs.Path] = localserver.Route{
 		Handler: &kubeconfigs.Handler{Info: info, Nodes: kube.Nodes, Status: clusterStatus, Kube: kube},
