@@ -170,7 +170,7 @@ func path(s settings.Settings) object.Object {
 // lost has a pod go from a node that is lost after 20 s, not Kubernetes' five minutes: another one serves the edge
 // nodes within 30 s after the node is NotReady.
 func lost(taint string) m {
-	return m{"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}
+	return m{"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int(lostFor.Seconds())}
 }
 
 func containerPorts(s settings.Settings) (list l) {

@@ -17,6 +17,8 @@ const (
 	maxCloudcores = 3
 	// youngFor is how long after the creation of a pod its record in tunnelport may be without its address.
 	youngFor = 20 * time.Second
+	// lostFor is how long the node of a pod may be not Ready.
+	lostFor = 20 * time.Second
 	// requestAgain is when a request that was refused is made again.
 	requestAgain = time.Minute
 )
@@ -100,6 +102,7 @@ func decide(f facts) (a action) {
 	if a.update, early = tunnels(f.seen, f.now); early && a.again == 0 {
 		a.again = youngFor
 	}
+	f.leave(&a)
 	for _, w := range list {
 		if f.differs(w) {
 			w.seen = f.seen[w.ref].Version()
@@ -107,6 +110,23 @@ func decide(f facts) (a action) {
 		}
 	}
 	return a
+}
+
+// leave removes cloudcores from lost servers, so that others take their place. Kubernetes does that too, but not while
+// more than half of all nodes are not Ready: with a cloudcore all of its edge nodes are.
+func (f facts) leave(a *action) {
+	for _, pod := range pods(f.seen) {
+		since := notReady(f.seen[object.Ref{Kind: object.Node, Name: pod.Text("spec", "nodeName")}])
+		if since.IsZero() {
+			continue
+		}
+		left := lostFor - f.now.Sub(since)
+		if left <= 0 {
+			a.removes(object.Ref{Kind: object.Pod}, pod)
+		} else if a.again == 0 || left < a.again {
+			a.again = left
+		}
+	}
 }
 
 // replaced is what the Deployment says last was replaced for its pods. What this process applied last is newer than

@@ -174,6 +174,11 @@ func TestDecide(t *testing.T) {
 		o["metadata"].(m)["labels"] = podLabels()
 		o["metadata"].(m)["creationTimestamp"] = now.Add(-age).Format(time.RFC3339)
 	}
+	lose := func(w *world, ago time.Duration) {
+		w.seen[object.Ref{Kind: object.Pod, Namespace: Where, Name: "a"}]["spec"] = m{"nodeName": "node-2"}
+		node := w.seen[object.Ref{Kind: object.Node, Name: "node-2"}]
+		node["status"].(m)["conditions"] = l{m{"type": "Ready", "status": "Unknown", "lastTransitionTime": now.Add(-ago).Format(time.RFC3339)}}
+	}
 	tunnels := func(w *world, record string) {
 		o := w.put(refTunnels, m{})
 		o["metadata"].(m)["annotations"] = m{tunnelRecord: record}
@@ -273,6 +278,8 @@ func TestDecide(t *testing.T) {
 			func(w *world) { w.set(func(s *settings.Settings) { s.CloudStream = false }) },
 			"remove Service kubeedge/cloudcore-stream, remove DaemonSet kubeedge/zedkube-edge-path, apply ConfigMap kubeedge/cloudcore, apply Service kubeedge/cloudcore, " + deployment,
 		},
+		"cloudcore leaves a server that is lost": {func(w *world) { pod(w, "a", "10.42.0.9", time.Hour); lose(w, 20*time.Second) }, "remove Pod kubeedge/a"},
+		"and not too early":                      {func(w *world) { pod(w, "a", "10.42.0.9", time.Hour); lose(w, 19*time.Second) }, ""},
 		"a tunnel of a cloudcore that is gone is taken from the record": {func(w *world) {
 			pod(w, "a", "10.42.0.9", time.Hour)
 			tunnels(w, `{"ipTunnelPort":{"10.42.0.8":10351,"10.42.0.9":10352},"port":{"10351":true,"10352":true}}`)

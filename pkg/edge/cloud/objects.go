@@ -114,17 +114,22 @@ func Edge(seen map[object.Ref]object.Object, nameOrAddress string) (name, addres
 		if address = ownAddress(o); r.Name != nameOrAddress && (address == "" || address != nameOrAddress) {
 			continue
 		}
-		for _, c := range o.List("status", "conditions") {
-			if c.Text("type") != "Ready" || c.Text("status") == "True" {
-				continue
-			}
-			if since, _ = time.Parse(time.RFC3339, c.Text("lastTransitionTime")); since.IsZero() {
-				since = created(o)
-			}
-		}
-		return r.Name, address, since, true
+		return r.Name, address, notReady(o), true
 	}
 	return "", "", since, false
+}
+
+// notReady is since when a node is not Ready; zero while it is.
+func notReady(node object.Object) (since time.Time) {
+	for _, c := range node.List("status", "conditions") {
+		if c.Text("type") != "Ready" || c.Text("status") == "True" {
+			continue
+		}
+		if since, _ = time.Parse(time.RFC3339, c.Text("lastTransitionTime")); since.IsZero() {
+			since = created(node)
+		}
+	}
+	return since
 }
 
 // ownAddress is the address of a node in the cluster; "" for none.
