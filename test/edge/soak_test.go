@@ -46,13 +46,7 @@ func (s *stage) step(name string) func() {
 func (s *stage) enable() {
 	defer s.step("enable")()
 	s.must("enable", "--yes")
-	took := rig.Until(s.T, 90*time.Second, func() string {
-		// cloudcore waits for up to 10 s before it begins, and then makes the tokens to join with.
-		if _, err := s.Client().CoreV1().Secrets(namespace).Get(s.Context(), "tokensecret", metav1.GetOptions{}); err != nil {
-			return err.Error()
-		}
-		return s.well(1)
-	})
+	took := rig.Until(s.T, 90*time.Second, func() string { return s.well(1) })
 	s.Logf("cloudcore and the path are well %s after enable", took)
 	for selector, want := range map[string]int{cloudcore: 1, "app.kubernetes.io/name=zedkube-edge-path": servers} {
 		pods := s.pods(selector)
