@@ -126,6 +126,6 @@ func writings() map[string]writing {
 
 // readings are the methods that write nothing.
 var readings = []string{
-	"AppPodsNow", "DeprecatedAPIs", "DisabledWorkloads", "DrainLock", "Events", "FreshNodes", "KubeletContainers", "Kubeconfigs", "KubeletStats", "LogFile", "LogFiles", "Logs", "NADs", "NodeAttachments", "NodeStats", "PodNow",
+	"AppPodsNow", "DeprecatedAPIs", "DisabledWorkloads", "DrainLock", "EdgeNode", "EdgeStats", "Events", "FreshNodes", "KubeletContainers", "Kubeconfigs", "KubeletStats", "LogFile", "LogFiles", "Logs", "NADs", "NodeAttachments", "NodeStats", "PodNow",
 	"PodsToEvict", "Ready", "Run", "RunningPods", "SRIOVConfig", "SRIOVNetworks", "SRIOVPlugins", "Situations", "Storage", "NodeLease", "NodeLeases", "VolumeUsers",
 }
