@@ -98,6 +98,7 @@ type record struct {
 	member   bool            // it has said NOTREQUESTED
 	requests map[string]bool // that stand
 	mayEnd   bool            // the last request was taken back, or the device rebooted
+	late     time.Duration   // until when what is said may be of before the request that stands now
 	again    bool            // there is a request that the failed drain did not know
 }
 
@@ -125,7 +126,10 @@ func order(v *verdict, events []Event) {
 		switch e.Kind {
 		case Asked:
 			r.requests[e.By] = true
-			r.again, r.mayEnd = true, false
+			r.again = true
+			if r.mayEnd { // somebody who is slow hears of the end only now
+				r.mayEnd, r.late = false, e.At+v.Late
+			}
 		case TookBack:
 			delete(r.requests, e.By)
 			r.mayEnd = len(r.requests) == 0
@@ -139,7 +143,7 @@ func order(v *verdict, events []Event) {
 			// Of what is said for a moment only the last is heard: a drain that ends and
 			// one that begins for somebody else look like a step back.
 			another := r.by != by && r.requests[r.by] && !r.requests[by]
-			if wrong := r.judge(was, now); wrong != "" && !(another && stages[now] > 1) {
+			if wrong := r.judge(was, now, e.At <= r.late); wrong != "" && !(another && stages[now] > 1) {
 				v.wrong(e.At, e.Node, "%s after %s: %s", now, was, wrong)
 			}
 			r.member = r.member || now == types.DrainNotRequested
@@ -150,14 +154,14 @@ func order(v *verdict, events []Event) {
 	}
 }
 
-// judge says what is wrong with a step, "" for nothing.
-func (r *record) judge(was, now types.DrainStatus) string {
+// judge says what is wrong with a step, "" for nothing. late: it may be of before the request that stands.
+func (r *record) judge(was, now types.DrainStatus, late bool) string {
 	switch {
 	case now == was:
 		return ""
 	case stages[now] == 0 && r.member:
 		return "once a member it may not say so"
-	case stages[now] == 0 || now == types.DrainNotRequested && (stages[was] <= 1 || r.mayEnd || failed(was)):
+	case stages[now] == 0 || now == types.DrainNotRequested && (stages[was] <= 1 || r.mayEnd || late || failed(was)):
 		return ""
 	case now == types.DrainNotRequested:
 		return "the request still stands"

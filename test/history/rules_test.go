@@ -184,6 +184,8 @@ func TestViolationsAreFound(t *testing.T) {
 		{"COMPLETE is taken back while the request stands", at(three, drained("n1"), says("n1", types.DrainNotRequested)), "order"},
 		{"one of two requests is taken back", at(three, drained("n1"), asksToo("n1"), stops("n1"), says("n1", types.DrainNotRequested)), "order"},
 		{"both are", at(three, drained("n1"), asksToo("n1"), stops("n1"), stopsToo("n1"), says("n1", types.DrainNotRequested), is("n1")), ""},
+		{"one that was taken back is heard of late", at(three, says("n1", types.DrainNotRequested), asks("n1"), stops("n1"), asks("n1"), says("n1", types.DrainRequested), says("n1", types.DrainNotRequested)), ""},
+		{"and that is said too late", at(three, says("n1", types.DrainNotRequested), asks("n1"), stops("n1"), asks("n1"), 10*time.Second, says("n1", types.DrainRequested), says("n1", types.DrainNotRequested)), "order"},
 		{"a failed drain begins again by itself", at(three, drained("n1")[:9], says("n1", types.DrainFailedDrain), says("n1", types.DrainRequested)), "order"},
 		{"it begins again for another request", at(three, drained("n1")[:9], says("n1", types.DrainFailedDrain), asks("n1"), says("n1", types.DrainRequested)), ""},
 		{"somebody else's drain begins when this one ends", at(three, asks("n1"), saysFor("n1", types.DrainStarting, types.DrainRequesterUpdate), stops("n1"), asksToo("n1"), saysFor("n1", types.DrainRequested, types.DrainRequesterDeviceOp)), ""},

@@ -88,8 +88,9 @@ func (d *drainer) requester() types.DrainRequester {
 // killing goes on until the node has given back what it holds.
 func (d *drainer) reboots(ctx context.Context) error {
 	if err := d.until(ctx, func() string {
-		if d.HearsDrain().Status == types.DrainUnknown {
-			return "zedagent has not heard of the drain"
+		// While it takes another drain to go on, it waits for that, and asks for none.
+		if is := d.HearsDrain().Status; is != types.DrainNotRequested && is != types.DrainFailedDrain && is != types.DrainFailedCordon {
+			return "zedagent hears that the drain is " + is.String()
 		}
 		return ""
 	}); err != nil {

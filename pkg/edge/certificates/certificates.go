@@ -167,7 +167,7 @@ func refuse(w http.ResponseWriter, why string, code int) {
 	w.Header().Set(contentType, "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, why) // who went away needs no answer
+	_, _ = io.WriteString(w, why) //nolint:gosec // text, which nobody sniffs; who went away needs no answer
 }
 
 // admit says why the certificate that is wanted is not signed.
