@@ -41,7 +41,7 @@ type stage struct {
 func (s *stage) EdgeStats(ctx context.Context, node types.Node) (types.KubeletStats, error) {
 	s.mu.Lock()
 	s.asked[node.Name] = append(s.asked[node.Name], time.Now())
-	hangs, fails := s.hangs[node.Name], s.fails[node.Name]
+	hangs, fails, cpu := s.hangs[node.Name], s.fails[node.Name], uint64(len(s.asked))
 	s.mu.Unlock()
 	if hangs {
 		<-ctx.Done()
@@ -50,7 +50,6 @@ func (s *stage) EdgeStats(ctx context.Context, node types.Node) (types.KubeletSt
 	if fails {
 		return types.KubeletStats{}, errors.New("it refuses")
 	}
-	cpu := uint64(len(s.asked))
 	at := time.Now().UTC()
 	return types.KubeletStats{
 		Node: types.NodeMetrics{CPU: &cpu}, NodeAt: at,
