@@ -33,7 +33,7 @@ type Options struct {
 	Release Release // with Hosts: what their control planes begin with
 
 	Real       bool   // with Hosts: kubelets, containerd and runc are real, and so are containers; takes CanRunPods
-	Edge       int    // with Real: so many hosts without a control plane, behind routers of their own, and kube-proxy on the nodes; takes CanEdge
+	Edge       int    // with Real: the number of hosts without a control plane, behind routers of their own, and kube-proxy on the nodes; takes CanEdge
 	LogMaxSize string // with Real: the size at which a container's log is rotated, as "100Ki"; "" is 10Mi
 }
 

@@ -108,7 +108,7 @@ func push[T any](past []T, s T, at func(T) time.Time) []T {
 	return append(slices.Clone(Newest(past, Depth-1)), s)
 }
 
-// Newest are at most so many of the newest samples.
+// Newest are the newest samples, at most that number of them.
 func Newest[T any](samples []T, most int) []T { return samples[max(len(samples)-most, 0):] }
 
 // sum is what both say together; nil where one of them says nothing.

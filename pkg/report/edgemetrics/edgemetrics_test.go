@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stage is an agent and so many edge nodes, in fake time. Those of hangs never answer.
+// stage is an agent with edge nodes, in fake time. Those of hangs never answer.
 type stage struct {
 	*testing.T
 	leader pubsub.Table[types.KubeLeaderElectInfo]
