@@ -27,12 +27,13 @@ type podStats struct {
 	CPU        *cpuStats
 	Memory     *memoryStats
 	Containers []struct {
-		Name   string
-		CPU    *cpuStats
-		Memory *memoryStats
-		Swap   *struct{ SwapUsageBytes *uint64 }
-		Rootfs *fsStats
-		Logs   *fsStats
+		Name      string
+		StartTime time.Time
+		CPU       *cpuStats
+		Memory    *memoryStats
+		Swap      *struct{ SwapUsageBytes *uint64 }
+		Rootfs    *fsStats
+		Logs      *fsStats
 	}
 	EphemeralStorage *fsStats `json:"ephemeral-storage"`
 }
@@ -139,6 +140,11 @@ func (c *compared) pod(p podStats, a types.PodMetrics) {
 				continue
 			}
 			for _, s := range ac.Samples {
+				// In the second in which a container starts again either of both may have
+				// measured the one before.
+				if s.At.Before(pc.StartTime.Add(time.Second)) {
+					continue
+				}
 				if !s.At.Equal(pc.CPU.Time) || !c.moment(app+"/"+pc.Name+" CPUSeconds", pc.CPU.UsageCoreNanoSeconds, s.CPUSeconds) {
 					continue
 				}
