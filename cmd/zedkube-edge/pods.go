@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	kubeedge "github.com/zedkube/zedkube/kubeapi/edge"
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/edge/certificates"
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
@@ -175,15 +176,13 @@ func pathWith(ctx context.Context, log logrus.FieldLogger, kubeconfig string, ho
 	}
 	defer func() { cancel(); <-ended }()
 	c := &path.Component{Log: log, Pulse: &loop.Pulse{}, Kube: leading{client}, Host: host}
-	web := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	web := boundedhttp.Serve(log, "readiness", ready, &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if err := c.Ready(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
-	})}
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(ready) }()
+	})})
 	c.Run(ctx)
-	if err := errors.Join(web.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
+	if err := web.Until(ctx); err != nil {
 		return fmt.Errorf("serve readiness: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ package boundedhttp
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -36,6 +37,22 @@ func NewClient(dial func(ctx context.Context, network, address string) (net.Conn
 		DisableCompression:     true, // a small answer stays small
 		MaxResponseHeaderBytes: headers,
 	}}
+}
+
+// Pinned is for a client of a server that has this very certificate, wherever it is
+// asked.
+func Pinned(certificate tls.Certificate) (*tls.Config, error) {
+	leaf, err := x509.ParseCertificate(certificate.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("read the server's certificate: %w", err)
+	}
+	own := x509.NewCertPool()
+	own.AddCert(leaf)
+	config := &tls.Config{RootCAs: own, MinVersion: tls.VersionTLS12}
+	if len(leaf.IPAddresses) > 0 {
+		config.ServerName = leaf.IPAddresses[0].String()
+	}
+	return config, nil
 }
 
 // NewSocketClient asks the server on the unix socket at path, whatever host a URL

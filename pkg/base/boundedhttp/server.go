@@ -2,6 +2,7 @@ package boundedhttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,15 +40,18 @@ type Server struct {
 	http  *http.Server
 	log   logrus.FieldLogger
 	done  chan struct{}  // closed when it no longer accepts
+	err   error          // why, unless it was stopped; from when done is closed
 	conns sync.WaitGroup // the connections it serves
 }
 
 // Serve answers what comes by listener, which bounds the connections, from a
-// goroutine that Stop ends. The limits of heads and idle connections are set here,
-// what h has of others stays. Name is how the log calls the server.
+// goroutine that Stop ends. What h does not say of the limits of heads and idle
+// connections is set here. It is TLS if h has a configuration of that. Name is how
+// the log calls the server.
 func Serve(log logrus.FieldLogger, name string, listener net.Listener, h *http.Server) *Server {
 	s := &Server{name: name, http: h, log: log, done: make(chan struct{})}
-	h.ReadHeaderTimeout, h.IdleTimeout, h.MaxHeaderBytes = HeadTimeout, IdleTimeout, MaxHeaderBytes
+	h.ReadHeaderTimeout, h.IdleTimeout = cmp.Or(h.ReadHeaderTimeout, HeadTimeout), cmp.Or(h.IdleTimeout, IdleTimeout)
+	h.MaxHeaderBytes = cmp.Or(h.MaxHeaderBytes, MaxHeaderBytes)
 	h.ErrorLog = stdlog.New(io.Discard, "", 0) // what strangers send is no transition of ours
 	next := h.ConnState
 	h.ConnState = func(conn net.Conn, state http.ConnState) {
@@ -61,9 +65,14 @@ func Serve(log logrus.FieldLogger, name string, listener net.Listener, h *http.S
 			s.conns.Done()
 		}
 	}
+	serve := h.Serve
+	if h.TLSConfig != nil {
+		serve = func(l net.Listener) error { return h.ServeTLS(l, "", "") }
+	}
 	go func() {
 		defer close(s.done)
-		if err := h.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.err = err
 			log.WithError(err).Error(name + " failed")
 		}
 	}()
@@ -97,8 +106,31 @@ func (s *Server) Stop(ctx context.Context, wg *sync.WaitGroup) {
 	s.log.Info(s.name + " stopped")
 }
 
+// Until stops it when ctx is done, and returns when the requests in flight have
+// ended too. If it fails before that, Until returns the error.
+func (s *Server) Until(ctx context.Context) error {
+	select {
+	case <-s.done:
+		return s.err
+	case <-ctx.Done():
+	}
+	var ending sync.WaitGroup
+	s.Stop(ctx, &ending)
+	ending.Wait()
+	return nil
+}
+
 // Close ends it at once, with the connections it has.
 func (s *Server) Close() { _ = s.http.Close() }
+
+// Refuse answers with text alone: the API server quotes what it gets, and would quote
+// the end of a line that http.Error adds.
+func Refuse(w http.ResponseWriter, why string, code int) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, why) // who went away needs no answer
+}
 
 // Buffered is an answer that is made in memory before it is sent, so that who
 // takes it slowly holds nothing that the making of it needed.

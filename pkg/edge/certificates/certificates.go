@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	stdlog "log"
 	"net"
 	"net/http"
 	"slices"
@@ -25,6 +24,7 @@ import (
 	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/edge/join"
 )
 
@@ -44,7 +44,6 @@ const (
 	answerBytes = 1 << 20
 	passWithin  = 10 * time.Second
 	passFor     = time.Minute // how long the token is good that cloudcore gets instead of the device's
-	endsWithin  = 2 * time.Second
 )
 
 // What KubeEdge calls its headers, and how it names a node (common/types/http.go, edge/pkg/edgehub/certificate).
@@ -80,11 +79,9 @@ type Server struct {
 
 // Serve serves until ctx is done.
 func (s Server) Serve(ctx context.Context, l net.Listener) error {
-	web := &http.Server{
-		Handler: s.handler(), ReadTimeout: within, WriteTimeout: 2 * within, IdleTimeout: within, MaxHeaderBytes: headerBytes,
+	web := boundedhttp.Serve(s.Log, "certificates", netutil.LimitListener(l, connections), &http.Server{
+		Handler: s.handler(), ReadTimeout: within, ReadHeaderTimeout: within, WriteTimeout: 2 * within, IdleTimeout: within, MaxHeaderBytes: headerBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		// What a connection that fails has to say is what a stranger makes it say.
-		ErrorLog: stdlog.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -92,16 +89,8 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 				return &a.Serving, err
 			},
 		},
-	}
-	stopped := context.AfterFunc(ctx, func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endsWithin)
-		defer cancel()
-		if web.Shutdown(ending) != nil {
-			_ = web.Close() // a device asks again
-		}
 	})
-	defer stopped()
-	if err := web.ServeTLS(netutil.LimitListener(l, connections), "", ""); err != nil && !errors.Is(err, http.ErrServerClosed) {
+	if err := web.Until(ctx); err != nil {
 		return fmt.Errorf("serve certificates: %w", err)
 	}
 	return nil
@@ -114,7 +103,7 @@ func (s Server) handler() http.Handler {
 	mux.HandleFunc("GET /ca.crt", func(w http.ResponseWriter, _ *http.Request) {
 		a, err := s.Kube.Authority()
 		if err != nil {
-			refuse(w, err.Error(), http.StatusServiceUnavailable)
+			boundedhttp.Refuse(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set(contentType, "application/octet-stream")
@@ -122,25 +111,25 @@ func (s Server) handler() http.Handler {
 	})
 	mux.HandleFunc("GET "+ReadyPath, func(w http.ResponseWriter, r *http.Request) {
 		if err := s.ready(r.Context()); err != nil {
-			refuse(w, err.Error(), http.StatusServiceUnavailable)
+			boundedhttp.Refuse(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	})
 	mux.HandleFunc("GET /edge.crt", func(w http.ResponseWriter, r *http.Request) {
 		request, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyBytes))
 		if err != nil {
-			refuse(w, "the request cannot be read: "+err.Error(), http.StatusBadRequest)
+			boundedhttp.Refuse(w, "the request cannot be read: "+err.Error(), http.StatusBadRequest)
 			return
 		}
 		a, err := s.Kube.Authority()
 		if err != nil {
-			refuse(w, err.Error(), http.StatusServiceUnavailable)
+			boundedhttp.Refuse(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		name := r.Header.Get(nameHeader)
 		code, err := s.admit(r, a, name, request)
 		if err != nil {
 			refusals.Do(func() { s.Log.WithError(err).Warnf("refused a certificate for %q to %s", name, r.RemoteAddr) })
-			refuse(w, err.Error(), code)
+			boundedhttp.Refuse(w, err.Error(), code)
 			return
 		}
 		s.pass(r.Context(), w, a, name, request)
@@ -161,13 +150,6 @@ func (s Server) ready(ctx context.Context) error {
 		err = fmt.Errorf("cloudcore answers with %d", code)
 	}
 	return err
-}
-
-func refuse(w http.ResponseWriter, why string, code int) {
-	w.Header().Set(contentType, "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_, _ = io.WriteString(w, why) //nolint:gosec // text, which nobody sniffs; who went away needs no answer
 }
 
 // admit says why the certificate that is wanted is not signed.
@@ -236,10 +218,10 @@ func (s Server) pass(ctx context.Context, w http.ResponseWriter, a Authority, na
 	switch {
 	case err != nil:
 		s.Log.WithError(err).Warnf("no certificate for edge node %s", name)
-		refuse(w, "cloudcore does not answer", http.StatusBadGateway)
+		boundedhttp.Refuse(w, "cloudcore does not answer", http.StatusBadGateway)
 	case code != http.StatusOK:
 		s.Log.Warnf("no certificate for edge node %s: cloudcore answers with %d", name, code)
-		refuse(w, string(signed), code)
+		boundedhttp.Refuse(w, string(signed), code)
 	default:
 		s.Log.Infof("edge node %s has a certificate", name)
 		w.Header().Set(contentType, "application/octet-stream")
@@ -254,28 +236,18 @@ func (s Server) sign(ctx context.Context, a Authority, name string, request []by
 
 // ask asks cloudcore itself.
 func (s Server) ask(ctx context.Context, a Authority, path string, body io.Reader, header http.Header) (said []byte, code int, err error) {
-	leaf, err := x509.ParseCertificate(a.Serving.Certificate[0])
+	config, err := boundedhttp.Pinned(a.Serving) // it does not name 127.0.0.1
 	if err != nil {
-		return nil, 0, fmt.Errorf("read cloudcore's certificate: %w", err)
-	}
-	own := x509.NewCertPool()
-	own.AddCert(leaf)
-	config := &tls.Config{RootCAs: own, MinVersion: tls.VersionTLS12}
-	if len(leaf.IPAddresses) > 0 { // it does not name 127.0.0.1
-		config.ServerName = leaf.IPAddresses[0].String()
+		return nil, 0, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.Behind+path, body)
 	if err != nil {
 		return nil, 0, fmt.Errorf("ask cloudcore: %w", err)
 	}
 	request.Header = header
-	answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}).Do(request)
+	answer, err := boundedhttp.Do(boundedhttp.NewClient(nil, config, 0), request, answerBytes)
 	if err != nil {
 		return nil, 0, fmt.Errorf("ask cloudcore: %w", err)
 	}
-	defer answer.Body.Close()
-	if said, err = io.ReadAll(io.LimitReader(answer.Body, answerBytes)); err != nil {
-		return nil, 0, fmt.Errorf("read what cloudcore answers: %w", err)
-	}
-	return said, answer.StatusCode, nil
+	return answer.Body, answer.Code, nil
 }

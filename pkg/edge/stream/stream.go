@@ -11,7 +11,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	stdlog "log"
@@ -27,6 +26,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
+
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 )
 
 const (
@@ -44,7 +45,6 @@ const (
 	asksWithin   = 5 * time.Second // of the API server, whether somebody may
 	meetsWithin  = 5 * time.Second // cloudcore beside it, before that begins to ask the edge node
 	idleFor      = 2 * time.Minute
-	endsWithin   = 2 * time.Second
 
 	// silent is the code for an edge node that does not answer. Of one of those that would fit better, 503 and 504, the
 	// API server does not pass on to kubectl what it says.
@@ -97,37 +97,25 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		return err
 	}
-	// What a connection that fails has to say is what a stranger makes it say.
-	quiet := stdlog.New(io.Discard, "", 0)
-	web := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: headerBytes, ErrorLog: quiet,
+	web := boundedhttp.Serve(s.Log, "stream", netutil.LimitListener(l, connections), &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: headerBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{s.Certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 			ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.Clients,
 		},
-	}
-	stopped := context.AfterFunc(ctx, func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endsWithin)
-		defer cancel()
-		if web.Shutdown(ending) != nil {
-			_ = web.Close() // who follows a log asks again
-		}
 	})
-	defer stopped()
-	if err := web.ServeTLS(netutil.LimitListener(l, connections), "", ""); err != nil && !errors.Is(err, http.ErrServerClosed) {
+	if err := web.Until(ctx); err != nil {
 		return fmt.Errorf("serve the stream: %w", err)
 	}
 	return nil
 }
 
 func (s Server) handler() (http.Handler, error) {
-	leaf, err := x509.ParseCertificate(s.Certificate.Certificate[0])
+	config, err := boundedhttp.Pinned(s.Certificate)
 	if err != nil {
-		return nil, fmt.Errorf("read the stream's certificate: %w", err)
+		return nil, err
 	}
-	own := x509.NewCertPool()
-	own.AddCert(leaf)
 	behind := &url.URL{Scheme: "https", Host: s.Behind}
 	pass := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -142,7 +130,7 @@ func (s Server) handler() (http.Handler, error) {
 		},
 		FlushInterval: -1, // a log is followed
 		Transport: &http.Transport{
-			TLSClientConfig:       &tls.Config{RootCAs: own, MinVersion: tls.VersionTLS12},
+			TLSClientConfig:       config,
 			DialContext:           (&net.Dialer{Timeout: meetsWithin}).DialContext,
 			TLSHandshakeTimeout:   meetsWithin,
 			ResponseHeaderTimeout: answerWithin,
@@ -152,7 +140,7 @@ func (s Server) handler() (http.Handler, error) {
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			to, _ := r.Context().Value(found{}).(Node)
 			s.Log.WithError(err).Warnf("no answer of edge node %s", to.Name)
-			refuse(w, fmt.Sprintf("edge node %s has not answered within %s", to.Name, answerWithin), silent)
+			boundedhttp.Refuse(w, fmt.Sprintf("edge node %s has not answered within %s", to.Name, answerWithin), silent)
 		},
 	}
 	refusals := &rate.Sometimes{Interval: time.Second} // a stranger does not fill the log
@@ -162,7 +150,7 @@ func (s Server) handler() (http.Handler, error) {
 			refusals.Do(func() {
 				s.Log.Warnf("refused %s %s to %q from %s: %s", r.Method, r.URL.Path, who.Name, r.RemoteAddr, why)
 			})
-			refuse(w, why, code)
+			boundedhttp.Refuse(w, why, code)
 			return
 		}
 		if r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" {
@@ -170,14 +158,6 @@ func (s Server) handler() (http.Handler, error) {
 		}
 		pass.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), found{}, to)))
 	}), nil
-}
-
-// refuse answers with text alone: the API server quotes what it gets, the end of a line too.
-func refuse(w http.ResponseWriter, why string, code int) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_, _ = io.WriteString(w, why) // who went away needs no answer
 }
 
 // found is the key of the edge node that a request is for.
