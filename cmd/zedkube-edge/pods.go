@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -96,21 +97,38 @@ func streamAt(ctx context.Context, log logrus.FieldLogger, kubeconfig string, l 
 }
 
 // signing is what the cluster has of cloudcore.
-type signing struct{ *kubeedge.Client }
+type signing struct {
+	cluster interface {
+		Seen() (map[object.Ref]object.Object, bool)
+	}
+	mu      sync.Mutex
+	of      string          // the version of the Secret that serving was read of
+	serving tls.Certificate // kept: each handshake asks for it
+}
 
 // Authority implements certificates.Kube.
-func (k signing) Authority() (a certificates.Authority, err error) {
-	seen, _ := k.Seen()
+func (k *signing) Authority() (a certificates.Authority, err error) {
+	seen, _ := k.cluster.Seen()
 	if a.CA, a.Key = cloud.Authority(seen[cloud.RefCA]); len(a.CA) == 0 || len(a.Key) == 0 {
 		return a, errors.New("cloudcore has no authority yet")
 	}
-	a.Serving, err = cloud.Serving(seen[cloud.RefServing])
-	return a, err
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	secret := seen[cloud.RefServing]
+	if of := secret.UID() + "/" + secret.Version(); of != k.of {
+		if k.serving, err = cloud.Serving(secret); err != nil {
+			k.of = ""
+			return a, err
+		}
+		k.of = of
+	}
+	a.Serving = k.serving
+	return a, nil
 }
 
 // Asked implements certificates.Kube.
-func (k signing) Asked(name string) bool {
-	seen, _ := k.Seen()
+func (k *signing) Asked(name string) bool {
+	seen, _ := k.cluster.Seen()
 	record, err := cloud.RecordOf(seen, time.Now())
 	_, asked := record.Asked[name]
 	return err == nil && asked
@@ -135,7 +153,7 @@ func certificatesAt(ctx context.Context, log logrus.FieldLogger, kubeconfig stri
 		return err
 	}
 	defer func() { cancel(); <-ended }()
-	return certificates.Server{Log: log, Kube: signing{client}, Behind: behind}.Serve(ctx, l)
+	return certificates.Server{Log: log, Kube: &signing{cluster: client}, Behind: behind}.Serve(ctx, l)
 }
 
 // leading is what the path is told by the cluster.
