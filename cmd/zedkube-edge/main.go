@@ -16,10 +16,10 @@ import (
 	kubeedge "github.com/zedkube/zedkube/kubeapi/edge"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
-	"github.com/zedkube/zedkube/pkg/edge/certificates"
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/edgecmd"
 	"github.com/zedkube/zedkube/pkg/edge/object"
+	"github.com/zedkube/zedkube/pkg/edge/settings"
 	"github.com/zedkube/zedkube/pkg/edge/stream"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
@@ -52,7 +52,7 @@ func program(log logrus.FieldLogger) edgecmd.Program {
 		},
 		Control: func(ctx context.Context, kubeconfig string) error { return control(ctx, log, kubeconfig) },
 		Stream:  func(ctx context.Context, kubeconfig string) error { return serveStream(ctx, log, kubeconfig) },
-		Close:   func() error { return stream.Close(certificates.Behind, stream.Behind) },
+		Close:   func() error { return stream.Close(settings.CertificatesBehind, settings.StreamBehind) },
 
 		Certificates: func(ctx context.Context, kubeconfig string) error { return serveCertificates(ctx, log, kubeconfig) },
 		Record:       record,

@@ -23,6 +23,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/object"
 	"github.com/zedkube/zedkube/pkg/edge/path"
+	"github.com/zedkube/zedkube/pkg/edge/settings"
 	"github.com/zedkube/zedkube/pkg/edge/stream"
 )
 
@@ -64,11 +65,11 @@ func (a asking) NodeOf(ctx context.Context, namespace, pod string) (string, erro
 
 // serveStream stands before the stream of the cloudcore in this pod until ctx is done.
 func serveStream(ctx context.Context, log logrus.FieldLogger, kubeconfig string) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", stream.Port))
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", settings.StreamPort))
 	if err != nil {
 		return fmt.Errorf("serve the stream: %w", err)
 	}
-	return streamAt(ctx, log, kubeconfig, l, cloud.StreamDir, fmt.Sprintf("127.0.0.1:%d", stream.Behind))
+	return streamAt(ctx, log, kubeconfig, l, cloud.StreamDir, fmt.Sprintf("127.0.0.1:%d", settings.StreamBehind))
 }
 
 // streamAt serves on l, with the certificate of a directory, what listens at behind.
@@ -137,11 +138,11 @@ func (k *signing) Asked(name string) bool {
 // serveCertificates stands before the port of the cloudcore in this pod at which devices get certificates, until ctx is
 // done.
 func serveCertificates(ctx context.Context, log logrus.FieldLogger, kubeconfig string) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", certificates.Port))
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", settings.CertificatesPort))
 	if err != nil {
 		return fmt.Errorf("serve certificates: %w", err)
 	}
-	return certificatesAt(ctx, log, kubeconfig, l, fmt.Sprintf("127.0.0.1:%d", certificates.Behind))
+	return certificatesAt(ctx, log, kubeconfig, l, fmt.Sprintf("127.0.0.1:%d", settings.CertificatesBehind))
 }
 
 func certificatesAt(ctx context.Context, log logrus.FieldLogger, kubeconfig string, l net.Listener, behind string) error {
@@ -173,7 +174,7 @@ func (k leading) Wanted() (path.Wanted, error) {
 	if err != nil {
 		return path.Wanted{}, fmt.Errorf("read edgeBlock: %w", err)
 	}
-	return path.Wanted{Block: block, Ports: path.Ports(record, stream.Port, s.Destination(), s.LogPort, s.MetricsPort)}, nil
+	return path.Wanted{Block: block, Ports: path.Ports(record, settings.StreamPort, s.Destination(), s.LogPort, s.MetricsPort)}, nil
 }
 
 // servePath leads requests for edge nodes on this server until ctx is done.

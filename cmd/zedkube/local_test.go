@@ -10,12 +10,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/operate/actions"
+	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/test/agent"
+	"github.com/zedkube/zedkube/types"
 )
 
 // runLocal runs the local server of an agent on an empty root, on loopback too.
@@ -60,6 +64,54 @@ func runLocalUntil(t *testing.T, ctx context.Context, program string) (socket *h
 		t.Fatal(err)
 	}
 	return socket, p, done
+}
+
+// askPage sends a request to the page behind socket, with the ID of a plan. It may be called beside the test.
+func askPage(socket *http.Client, method, path, body, id string) (code int, answer string) {
+	r, err := http.NewRequestWithContext(context.Background(), method, "http://127.0.0.1:12347"+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err.Error()
+	}
+	r.Header.Set(actions.PlanHeader, id)
+	resp, err := socket.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(all) + textOf(err)
+}
+
+// stopAmid stops the agent as soon as the command of an action has made the file begun. act is answered with why the action
+// has not ended, and the audit trail has that too, in the line that is returned.
+func stopAmid(t *testing.T, begun string, act func() string, stop func(), ended <-chan struct{}, trail string) (last types.Operation) {
+	t.Helper()
+	said := make(chan string, 1)
+	go func() { said <- act() }()
+	if err := eventually(func() string {
+		_, err := os.Stat(begun)
+		return textOf(err)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("a minute later the agent still waits for the command")
+	}
+	const why = "the agent stopped before the command had ended"
+	if text := <-said; !strings.Contains(text, why) {
+		t.Errorf("the page is answered with %s", text)
+	}
+	all, _, err := audit.Read(trail)
+	if n := len(all); err == nil && n > 0 {
+		last = all[n-1]
+	}
+	if err != nil || last.Outcome != types.OperationFailed || !strings.Contains(last.Error, why) {
+		t.Errorf("audited is %+v, %v", all, err)
+	}
+	return last
 }
 
 // runUntilEnd runs a component until the test ends.

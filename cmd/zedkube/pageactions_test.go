@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/operate/actions"
@@ -33,46 +32,15 @@ func TestAnActionOfThePageDoesNotKeepTheAgentFromStopping(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	socket, p, ended := runLocalUntil(t, ctx, program)
-	ask := func(method, id string) (body string) {
-		r, err := http.NewRequestWithContext(context.Background(), method, "http://127.0.0.1:12347"+actions.Path+"/drain-cancel", nil)
-		if err != nil {
-			return err.Error()
-		}
-		r.Header.Set(actions.PlanHeader, id)
-		resp, err := socket.Do(r)
-		if err != nil {
-			return err.Error()
-		}
-		defer resp.Body.Close()
-		all, err := io.ReadAll(resp.Body)
-		return string(all) + textOf(err)
-	}
+	const path = actions.Path + "/drain-cancel"
 	var plan struct{ Plan, ID string }
-	if text := ask(http.MethodGet, ""); json.Unmarshal([]byte(text), &plan) != nil || plan.Plan != "planned\n" {
+	if _, text := askPage(socket, http.MethodGet, path, "", ""); json.Unmarshal([]byte(text), &plan) != nil || plan.Plan != "planned\n" {
 		t.Fatalf("the plan is %s", text)
 	}
-	said := make(chan string, 1)
-	go func() { said <- ask(http.MethodPost, plan.ID) }()
-	if err := eventually(func() string {
-		_, err := os.Stat(begun)
-		return textOf(err)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	stop()
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Error("a minute later the agent still waits for the action")
-	}
-	const why = "the agent stopped before the command had ended"
-	if text := <-said; !strings.Contains(text, why) {
-		t.Errorf("the page is answered with %s", text)
-	}
-	all, _, err := audit.Read(p.Audit)
-	if n := len(all); err != nil || n == 0 || all[n-1].Outcome != types.OperationFailed || !strings.Contains(all[n-1].Error, why) {
-		t.Errorf("audited is %+v, %v", all, err)
-	}
+	stopAmid(t, begun, func() string {
+		_, text := askPage(socket, http.MethodPost, path, "", plan.ID)
+		return text
+	}, stop, ended, p.Audit)
 }
 
 // TestThePageDoesWithoutAnAPIServerWhatTheCommandsDo requests a drain, which needs none, and keeps a
@@ -93,19 +61,9 @@ func TestThePageDoesWithoutAnAPIServerWhatTheCommandsDo(t *testing.T) {
 			method string
 			into   any
 		}{{http.MethodGet, &shown}, {http.MethodPost, &done}} {
-			r, err := http.NewRequestWithContext(t.Context(), step.method, "http://127.0.0.1:12347"+actions.Path+"/"+name, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set(actions.PlanHeader, shown.ID)
-			resp, err := socket.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := io.ReadAll(resp.Body)
-			resp.Body.Close()
-			if err != nil || resp.StatusCode != http.StatusOK || json.Unmarshal(body, step.into) != nil {
-				t.Fatalf("%s %s: %d %s, %v", step.method, name, resp.StatusCode, body, err)
+			code, text := askPage(socket, step.method, actions.Path+"/"+name, "", shown.ID)
+			if code != http.StatusOK || json.Unmarshal([]byte(text), step.into) != nil {
+				t.Fatalf("%s %s: %d %s", step.method, name, code, text)
 			}
 		}
 		return shown.Plan, done.Said, done.Error

@@ -63,7 +63,7 @@ var may = map[string]struct {
 	"pkg/edge/settings":     {nil, "it is pure"},
 	"pkg/edge/join":         {[]string{"pkg/edge/settings"}, "it is pure"},
 	"pkg/edge/cloud":        {[]string{"pkg/base/loop", "pkg/edge/join", "pkg/edge/object", "pkg/edge/settings"}, "it names what it needs of the cluster as an interface, and knows nothing of this device"},
-	"pkg/edge/stream":       {[]string{"pkg/base/boundedhttp"}, "it knows requests and who sends them, and nothing of objects"},
+	"pkg/edge/stream":       {[]string{"pkg/base/boundedhttp", "pkg/edge/settings"}, "it knows requests and who sends them, and nothing of objects"},
 	"pkg/edge/certificates": {[]string{"pkg/base/boundedhttp", "pkg/edge/join"}, "it knows requests and names, and nothing of objects"},
 	"pkg/edge/path":         {[]string{"pkg/base/loop"}, "it knows addresses and ports, and nothing of objects"},
 	"pkg/edge/edgecmd":      {[]string{"types", "pkg/cli/terminal", "pkg/edge/*"}, "its commands look at the cluster alone, and know nothing of this device"},

@@ -29,11 +29,6 @@ import (
 )
 
 const (
-	// Port is where devices come, as KubeEdge has it.
-	Port = 10002
-	// Behind is where cloudcore listens itself, closed to all but its own pod.
-	Behind = 10012
-
 	// ReadyPath says whether cloudcore signs, which nobody outside of the pod can ask itself.
 	ReadyPath = "/readyz"
 

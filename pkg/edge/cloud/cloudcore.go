@@ -16,14 +16,6 @@ const (
 	stateDir  = "/var/lib/kubeedge"
 )
 
-// Where others stand before cloudcore (pkg/edge/stream, pkg/edge/certificates), and where it listens itself.
-const (
-	streamPort        = 10003
-	streamBehind      = 10013
-	certificatePort   = 10002
-	certificateBehind = 10012
-)
-
 // PathReady is where the path says on each server, at 127.0.0.1, whether it is ready.
 const PathReady = 10349
 
@@ -45,16 +37,16 @@ func config(s settings.Settings, advertise []string) (string, error) {
 		"modules": m{
 			"cloudHub": m{
 				"advertiseAddress": advertise, "dnsNames": l{""}, "nodeLimit": s.NodeLimit,
-				"websocket":  m{"enable": s.Websocket, "address": "0.0.0.0", "port": 10000},
-				"quic":       m{"enable": s.Quic, "address": "0.0.0.0", "port": 10001, "maxIncomingStreams": 10000},
-				"https":      m{"enable": s.HTTPS, "address": "0.0.0.0", "port": certificateBehind},
+				"websocket":  m{"enable": s.Websocket, "address": "0.0.0.0", "port": settings.HubPort},
+				"quic":       m{"enable": s.Quic, "address": "0.0.0.0", "port": settings.QuicPort, "maxIncomingStreams": 10000},
+				"https":      m{"enable": s.HTTPS, "address": "0.0.0.0", "port": settings.CertificatesBehind},
 				"unixsocket": m{"enable": false, "address": "unix://" + stateDir + "/kubeedge.sock"},
 				"authorization": m{
 					"enable": true, "debug": false, "modes": l{m{"node": m{"enable": true}}},
 				},
 			},
 			"cloudStream": m{
-				"enable": s.CloudStream, "streamPort": streamBehind, "tunnelPort": 10004,
+				"enable": s.CloudStream, "streamPort": settings.StreamBehind, "tunnelPort": settings.TunnelPort,
 				"tlsStreamCAFile": streamDir + "/streamCA.crt", "tlsStreamCertFile": streamDir + "/stream.crt", "tlsStreamPrivateKeyFile": streamDir + "/stream.key",
 			},
 			"dynamicController": m{"enable": false}, "router": m{"enable": false}, "taskManager": m{"enable": false},
@@ -140,12 +132,12 @@ func front(s settings.Settings) (all l) {
 		return c
 	}
 	if s.HTTPS {
-		before("certificates", "cloudhub-https", certificatePort)["readinessProbe"] = m{
-			"httpGet": m{"scheme": "HTTPS", "port": certificatePort, "path": "/readyz"}, "periodSeconds": 2, "timeoutSeconds": 5,
+		before("certificates", "cloudhub-https", settings.CertificatesPort)["readinessProbe"] = m{
+			"httpGet": m{"scheme": "HTTPS", "port": settings.CertificatesPort, "path": "/readyz"}, "periodSeconds": 2, "timeoutSeconds": 5,
 		}
 	}
 	if s.CloudStream {
-		before("stream", "cloudstream", streamPort)["volumeMounts"] = l{m{"name": "stream", "mountPath": streamDir, "readOnly": true}}
+		before("stream", "cloudstream", settings.StreamPort)["volumeMounts"] = l{m{"name": "stream", "mountPath": streamDir, "readOnly": true}}
 	}
 	return all
 }
@@ -175,7 +167,7 @@ func lost(taint string) m {
 
 func containerPorts(s settings.Settings) (list l) {
 	for _, p := range s.All() {
-		if p.Inside == streamPort || p.Inside == certificatePort {
+		if p.Inside == settings.StreamPort || p.Inside == settings.CertificatesPort {
 			continue // of the containers before it
 		}
 		list = append(list, m{"name": p.Name, "containerPort": p.Inside, "protocol": p.Protocol})
@@ -205,7 +197,7 @@ func service(s settings.Settings) object.Object {
 func streamService() object.Object {
 	return labelled(refStream).With(m{"spec": m{
 		"type": "ClusterIP", "selector": podLabels(),
-		"ports": l{m{"name": "cloudstream", "protocol": "TCP", "port": streamPort, "targetPort": streamPort}},
+		"ports": l{m{"name": "cloudstream", "protocol": "TCP", "port": settings.StreamPort, "targetPort": settings.StreamPort}},
 	}})
 }
 

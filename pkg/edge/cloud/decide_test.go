@@ -330,7 +330,7 @@ func TestAPodOfCloudcoreIsReadyOnceEdgeNodesCanJoin(t *testing.T) {
 			probes[c.Text("name")] = c.At("readinessProbe", "httpGet")
 		}
 		probe, there := probes["certificates"]
-		if there != https || https && !reflect.DeepEqual(probe, m{"scheme": "HTTPS", "port": certificatePort, "path": "/readyz"}) {
+		if there != https || https && !reflect.DeepEqual(probe, m{"scheme": "HTTPS", "port": settings.CertificatesPort, "path": "/readyz"}) {
 			t.Errorf("https %v: it is ready by %v", https, probes)
 		}
 	}

@@ -102,7 +102,7 @@ func (c *commands) letJoin(ctx context.Context, j *joining, stdout io.Writer) er
 	if j.tokenFor < time.Minute || j.tokenFor > maxTokenFor {
 		return fmt.Errorf("--token-for is %s, not 1m to 24h", j.tokenFor)
 	}
-	seen, err := look(ctx, kube)
+	seen, record, at, err := lookFor(ctx, kube, j.Name)
 	if err != nil {
 		return err
 	}
@@ -110,10 +110,6 @@ func (c *commands) letJoin(ctx context.Context, j *joining, stdout io.Writer) er
 	j.Settings, j.Servers = r.Settings, r.Addresses
 	if err := mayJoin(r, seen, j.Name); err != nil {
 		return refused(err)
-	}
-	record, at, err := recordOf(seen, now)
-	if err != nil {
-		return err
 	}
 	notes := notesOn(record, seen, j.Name)
 	asked, err := record.Ask(j.Settings, j.Name, j.address, cloud.NodeAddresses(seen), now, now.Add(j.tokenFor))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
-	"github.com/zedkube/zedkube/pkg/edge/join"
 	"github.com/zedkube/zedkube/pkg/edge/object"
 	"github.com/zedkube/zedkube/types"
 )
@@ -59,14 +58,7 @@ func (c *commands) leave() *cobra.Command {
 }
 
 func (c *commands) letLeave(ctx context.Context, l *leaving) error {
-	if err := join.Name(l.name); err != nil {
-		return err
-	}
-	seen, err := look(ctx, l.kube)
-	if err != nil {
-		return err
-	}
-	record, _, err := recordOf(seen, time.Now())
+	seen, record, _, err := lookFor(ctx, l.kube, l.name)
 	if err != nil {
 		return err
 	}
@@ -197,11 +189,7 @@ func (l *leaving) evict(ctx context.Context) error {
 
 // remove closes the name first, so that the device does not register again.
 func (l *leaving) remove(ctx context.Context) error {
-	seen, err := look(ctx, l.kube)
-	if err != nil {
-		return err
-	}
-	record, at, err := recordOf(seen, time.Now())
+	_, record, at, err := lookFor(ctx, l.kube, l.name)
 	if err != nil {
 		return err
 	}

@@ -13,15 +13,19 @@ import (
 // auditNodes is what the audit trail says that join and leave change.
 const auditNodes = "configmap/" + cloud.Where + "/" + cloud.Nodes
 
-// recordOf is the record of who was asked to join, and its object; nil for none, where it has the edge nodes that there
-// are.
-func recordOf(seen map[object.Ref]object.Object, now time.Time) (join.Record, object.Object, error) {
-	at := seen[cloud.RefNodes]
-	record, err := cloud.RecordOf(seen, now)
-	if err != nil {
-		return record, at, fmt.Errorf("the record cannot be used, see kubectl -n %s edit configmap %s: %w", cloud.Where, cloud.RefNodes.Name, err)
+// lookFor looks once for what there is of a name: what is in sight, and the record of who was asked to join with its
+// object; nil for none, where the record has the edge nodes that there are.
+func lookFor(ctx context.Context, kube Cluster, name string) (seen map[object.Ref]object.Object, record join.Record, at object.Object, err error) {
+	if err = join.Name(name); err != nil {
+		return nil, record, nil, err
 	}
-	return record, at, nil
+	if seen, err = look(ctx, kube); err != nil {
+		return nil, record, nil, err
+	}
+	if record, err = cloud.RecordOf(seen, time.Now()); err != nil {
+		err = fmt.Errorf("the record cannot be used, see kubectl -n %s edit configmap %s: %w", cloud.Where, cloud.RefNodes.Name, err)
+	}
+	return seen, record, seen[cloud.RefNodes], err
 }
 
 // writeRecord writes the record, if it is still the one that was read.

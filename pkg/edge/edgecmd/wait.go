@@ -65,14 +65,7 @@ func (c *commands) wait() *cobra.Command {
 
 // waitFor says each stage once.
 func waitFor(ctx context.Context, kube Cluster, a *acting, name string, within time.Duration) error {
-	if err := join.Name(name); err != nil {
-		return err
-	}
-	seen, err := look(ctx, kube)
-	if err != nil {
-		return err
-	}
-	record, _, err := recordOf(seen, time.Now())
+	_, record, _, err := lookFor(ctx, kube, name)
 	if err != nil {
 		return err
 	}

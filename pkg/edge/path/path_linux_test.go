@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/test/cmdtest/ownnetwork"
 )
 
 // want is a cluster that wants this of the path.
@@ -30,33 +31,6 @@ type want struct {
 
 func (w *want) Notify(chan<- struct{})  {}
 func (w *want) Wanted() (Wanted, error) { return w.is, w.err }
-
-// inNetwork calls do on a thread with a network of its own, which it has for good.
-func inNetwork(t *testing.T, do func() error) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root may make networks")
-	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked, so that the thread ends here
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			done <- err
-			return
-		}
-		lo, err := netlink.LinkByName("lo")
-		if err == nil {
-			err = netlink.LinkSetUp(lo)
-		}
-		if err == nil {
-			err = do()
-		}
-		done <- err
-	}()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
 
 // cloudcore answers who it is and what it was sent, in the network of the test's process.
 func cloudcore(t *testing.T, name string) string {
@@ -114,7 +88,7 @@ func newPath(w *want) *Component {
 
 func TestWhatIsAskedOfAnEdgeNodeComesToItsCloudcore(t *testing.T) {
 	one, other := cloudcore(t, "one"), cloudcore(t, "other")
-	inNetwork(t, func() error {
+	ownnetwork.Do(t, func() error {
 		w := &want{is: Wanted{Block: netip.MustParsePrefix("100.127.254.0/24"), Ports: map[int]Target{10351: {To: one}, 10352: {To: other}}}}
 		c := newPath(w)
 		defer c.stop()
@@ -183,7 +157,7 @@ func TestWhatIsAskedOfAnEdgeNodeComesToItsCloudcore(t *testing.T) {
 }
 
 func TestAnotherBlockReplacesTheRouteAndNobodyElsesIsTouched(t *testing.T) {
-	inNetwork(t, func() error {
+	ownnetwork.Do(t, func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {
 			return err

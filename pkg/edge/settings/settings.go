@@ -30,6 +30,22 @@ const (
 	Block = "100.127.254.0/24"
 )
 
+// Ports of cloudcore's pod, as KubeEdge has them.
+const (
+	HubPort          = 10000
+	QuicPort         = 10001
+	CertificatesPort = 10002
+	StreamPort       = 10003
+	TunnelPort       = 10004
+
+	// Others stand before two of them (pkg/edge/certificates, pkg/edge/stream). There cloudcore listens itself, closed to
+	// all but its own pod.
+	CertificatesBehind = 10012
+	StreamBehind       = 10013
+
+	nodePorts = 21000 // what a NodePort is above them: 31000 to 31004
+)
+
 // Settings are those of docs/edge.md. A port of 0 is the default of the type of Service.
 type Settings struct {
 	Enabled            bool     `json:"enabled"`
@@ -214,12 +230,12 @@ type Row struct {
 func (s Settings) Rows() (rows []Row) {
 	usual := Default()
 	usual.ServiceType = s.ServiceType
-	ports := map[string]int{"destinationPort": 10003}
+	ports := map[string]int{"destinationPort": StreamPort}
 	for _, p := range usual.All() {
 		ports[p.Setting] = p.Port
 	}
 	if s.DestinationAddress != "" {
-		ports["destinationPort"] = 31003
+		ports["destinationPort"] = StreamPort + nodePorts
 	}
 	words := map[string]string{"serviceType": NodePort, "advertiseAddress": "those of all servers", "destinationAddress": "the cloudcore that has the tunnel"}
 	if s.ServiceType == LoadBalancer {
@@ -329,14 +345,14 @@ func (s Settings) All() []Port {
 		case s.ServiceType == LoadBalancer:
 			return at
 		}
-		return at + 21000 // 31000 to 31004
+		return at + nodePorts
 	}
 	return []Port{
-		{"websocketPort", "cloudhub", "TCP", 10000, of(s.WebsocketPort, 10000), s.Websocket},
-		{"quicPort", "cloudhub-quic", "UDP", 10001, of(s.QuicPort, 10001), s.Quic},
-		{"httpsPort", "cloudhub-https", "TCP", 10002, of(s.HTTPSPort, 10002), s.HTTPS},
-		{"cloudStreamPort", "cloudstream", "TCP", 10003, of(s.CloudStreamPort, 10003), s.CloudStream && s.ExposeCloudStream},
-		{"cloudTunnelPort", "tunnelport", "TCP", 10004, of(s.CloudTunnelPort, 10004), s.CloudStream},
+		{"websocketPort", "cloudhub", "TCP", HubPort, of(s.WebsocketPort, HubPort), s.Websocket},
+		{"quicPort", "cloudhub-quic", "UDP", QuicPort, of(s.QuicPort, QuicPort), s.Quic},
+		{"httpsPort", "cloudhub-https", "TCP", CertificatesPort, of(s.HTTPSPort, CertificatesPort), s.HTTPS},
+		{"cloudStreamPort", "cloudstream", "TCP", StreamPort, of(s.CloudStreamPort, StreamPort), s.CloudStream && s.ExposeCloudStream},
+		{"cloudTunnelPort", "tunnelport", "TCP", TunnelPort, of(s.CloudTunnelPort, TunnelPort), s.CloudStream},
 	}
 }
 
@@ -351,7 +367,7 @@ func (s Settings) Destination() string {
 	if s.DestinationAddress == "" {
 		return ""
 	}
-	return net.JoinHostPort(s.DestinationAddress, strconv.Itoa(cmp.Or(s.DestinationPort, 31003)))
+	return net.JoinHostPort(s.DestinationAddress, strconv.Itoa(cmp.Or(s.DestinationPort, StreamPort+nodePorts)))
 }
 
 // Warnings are what is allowed and should be known, in sentences.

@@ -12,24 +12,12 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/zedkube/zedkube/pkg/edge/settings"
+	"github.com/zedkube/zedkube/test/cmdtest/ownnetwork"
 )
 
-// inNetwork calls do on a thread with a network of its own, which it has for good.
-func inNetwork(t *testing.T, do func() error) {
-	t.Helper()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked, so that the thread ends here
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			done <- err
-			return
-		}
-		done <- do()
-	}()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
+const behind = settings.StreamBehind
 
 func up(name string, addresses ...string) error {
 	link, err := netlink.LinkByName(name)
@@ -52,9 +40,6 @@ func up(name string, addresses ...string) error {
 // pod makes a pod's network on this thread with somebody outside of it, and returns how he and somebody inside dial.
 func pod() (outside, inside func(address string, port int) error, err error) {
 	here := unix.Gettid()
-	if err := up("lo"); err != nil {
-		return nil, nil, err
-	}
 	type job struct{ do func() error }
 	jobs, results := make(chan job), make(chan error)
 	stranger := make(chan int)
@@ -100,15 +85,12 @@ func pod() (outside, inside func(address string, port int) error, err error) {
 }
 
 func TestACloseOfThePortStopsWhatComesFromOutsideOnly(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root may make networks")
-	}
-	inNetwork(t, func() error {
+	ownnetwork.Do(t, func() error {
 		outside, inside, err := pod()
 		if err != nil {
 			return err
 		}
-		for _, port := range []int{Port, Behind - 1, Behind} {
+		for _, port := range []int{settings.StreamPort, behind - 1, behind} {
 			l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 			if err != nil {
 				return err
@@ -133,7 +115,7 @@ func TestACloseOfThePortStopsWhatComesFromOutsideOnly(t *testing.T) {
 			again := time.NewTicker(50 * time.Millisecond)
 			defer again.Stop()
 			for range 600 {
-				if outside(address, Behind) == nil {
+				if outside(address, behind) == nil {
 					return true
 				}
 				<-again.C
@@ -146,23 +128,23 @@ func TestACloseOfThePortStopsWhatComesFromOutsideOnly(t *testing.T) {
 			}
 		}
 		for range 2 { // a container that starts again does it again
-			if err := Close(Behind-1, Behind); err != nil {
+			if err := Close(behind-1, behind); err != nil {
 				return err
 			}
 		}
 		for _, a := range dialled {
-			for _, port := range []int{Behind - 1, Behind} {
+			for _, port := range []int{behind - 1, behind} {
 				if err := outside(a, port); err == nil {
 					t.Errorf("port %d is reached from outside at %s", port, a)
 				}
 			}
-			if err := outside(a, Port); err != nil {
-				t.Errorf("port %d is not reached from outside: %v", Port, err)
+			if err := outside(a, settings.StreamPort); err != nil {
+				t.Errorf("port %d is not reached from outside: %v", settings.StreamPort, err)
 			}
 		}
 		for _, a := range []string{"127.0.0.1", "::1", "192.0.2.1", "fd00::1"} {
-			if err := inside(a, Behind); err != nil {
-				t.Errorf("port %d is not reached from inside at %s: %v", Behind, a, err)
+			if err := inside(a, behind); err != nil {
+				t.Errorf("port %d is not reached from inside at %s: %v", behind, a, err)
 			}
 		}
 		return nil
@@ -170,16 +152,13 @@ func TestACloseOfThePortStopsWhatComesFromOutsideOnly(t *testing.T) {
 }
 
 func TestARuleBeforeTheOneThatClosesIsAnError(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root may make networks")
-	}
-	inNetwork(t, func() error {
+	ownnetwork.Do(t, func() error {
 		r := netlink.NewRule()
 		r.Family, r.Priority, r.Table = netlink.FAMILY_V4, fromInside, unix.RT_TABLE_LOCAL
 		if err := netlink.RuleAdd(r); err != nil {
 			return err
 		}
-		err := Close(Behind, Behind)
+		err := Close(behind, behind)
 		if err == nil || !slices.Contains(strings.Fields(err.Error()), "before") {
 			t.Errorf("a rule that opens the port again: %v", err)
 		}

@@ -28,14 +28,10 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
+	"github.com/zedkube/zedkube/pkg/edge/settings"
 )
 
 const (
-	// Port is where requests come in, as KubeEdge has it.
-	Port = 10003
-	// Behind is where cloudcore listens itself, closed to all but its own pod (Close).
-	Behind = 10013
-
 	connections  = 1000 // at once; each follows a log or is short
 	headerBytes  = 64 << 10
 	headerWithin = 10 * time.Second
@@ -125,7 +121,7 @@ func (s Server) handler() (http.Handler, error) {
 			r.Out.Header.Del("X-Forwarded-Uri")
 			r.Out.Header.Del("Authorization")
 			if to, known := r.In.Context().Value(found{}).(Node); known {
-				r.Out.Host = net.JoinHostPort(to.Address, strconv.Itoa(Port))
+				r.Out.Host = net.JoinHostPort(to.Address, strconv.Itoa(settings.StreamPort))
 			}
 		},
 		FlushInterval: -1, // a log is followed
