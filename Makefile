@@ -16,6 +16,8 @@ VERSION := $(VERSION)
 REVISION := $(REVISION)
 EPOCH   := $(EPOCH)
 export VERSION
+# What the controller of a release asks for (pkg/edge/settings).
+EDGE_TAG := $(shell [[ '$(VERSION)' =~ ^v?[0-9]+\.[0-9]+\.[0-9]+(-[a-z]+\.?[0-9]+)?$$ ]] && echo '$(VERSION)' || echo latest)
 OUT     ?= bin/zedkube
 IMAGE   ?= zedkube:$(VERSION)
 
@@ -63,10 +65,10 @@ edge-image: ## its image for both architectures, without network, by buildah or 
 	@engine=$$(command -v buildah || command -v podman) || { echo 'edge-image: neither buildah nor podman is installed' >&2; exit 1; }; \
 	for arch in amd64 arm64; do \
 		$(MAKE) --no-print-directory edge GOARCH=$$arch OUT=bin/linux-$$arch/zedkube-edge && \
-		"$$engine" build --platform "linux/$$arch" --timestamp "$(EPOCH)" -f cmd/zedkube-edge/Dockerfile -t "docker.io/zedkube/zedkube-edge:latest" \
+		"$$engine" build --platform "linux/$$arch" --timestamp "$(EPOCH)" -f cmd/zedkube-edge/Dockerfile -t "docker.io/zedkube/zedkube-edge:$(EDGE_TAG)" \
 			--build-arg VERSION="$(VERSION)" --build-arg REVISION="$(REVISION)" . && \
 		mkdir -p bin/edge && rm -f "bin/edge/zedkube-edge-$$arch.tar" && \
-		"$$engine" push --quiet "docker.io/zedkube/zedkube-edge:latest" "docker-archive:bin/edge/zedkube-edge-$$arch.tar:docker.io/zedkube/zedkube-edge:latest" || exit 1; done
+		"$$engine" push --quiet "docker.io/zedkube/zedkube-edge:$(EDGE_TAG)" "docker-archive:bin/edge/zedkube-edge-$$arch.tar:docker.io/zedkube/zedkube-edge:$(EDGE_TAG)" || exit 1; done
 
 run: ## three nodes on a real control plane, live in this terminal; KEEP=1 leaves them up, STORY=help lists more. A recorded run as long as it builds
 	@$(ALIKE) $(BUILD) -o bin/run ./test/run

@@ -84,6 +84,9 @@ func (c *commands) change(ctx context.Context, a *acting, args []string, enable 
 		return fmt.Errorf("the present settings cannot be used, see kubectl -n %s edit configmap %s: %w", cloud.Where, cloud.Controller, err)
 	}
 	s := was
+	if enable {
+		s = s.Of(c.Version)
+	}
 	for _, arg := range args {
 		name, value, found := strings.Cut(arg, "=")
 		if !found {

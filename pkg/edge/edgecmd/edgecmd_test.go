@@ -20,6 +20,7 @@ type played struct {
 	objects map[object.Ref]object.Object
 	fails   error // of each write
 	audit   []string
+	version string // of the program
 }
 
 func (p *played) Get(_ context.Context, r object.Ref) (object.Object, error) {
@@ -73,6 +74,7 @@ func (p *played) Begin(o types.Operation) func(types.OperationOutcome, error) {
 
 func (p *played) program() Program {
 	return Program{
+		Version: p.version,
 		Connect: func(string) (Cluster, error) { return p, nil },
 		Record:  func(string) types.OperationLog { return p },
 	}
@@ -141,5 +143,39 @@ func TestStatusTellsProgramsEachSetting(t *testing.T) {
 	}
 	if !d.Enabled || len(d.Problems) == 0 || len(d.Nodes) != 1 || d.Nodes[0].Name != "press-1" || d.Nodes[0].State != "offline" || !slices.Contains(d.Ports, port{10202, "tcp", "cloudhub-https"}) {
 		t.Errorf("it says %+v", d)
+	}
+}
+
+// TestEnableMovesTheControllerToItsOwnVersion: nothing else does, so that of two programs no one puts back what the other one did.
+func TestEnableMovesTheControllerToItsOwnVersion(t *testing.T) {
+	p := &played{objects: map[object.Ref]object.Object{}}
+	deployment := object.Ref{Kind: object.Deployment, Namespace: cloud.Where, Name: cloud.Controller}
+	const own = "docker.io/zedkube/zedkube-edge:"
+	for _, row := range []struct {
+		version, args, want string
+	}{
+		{"devel", "enable", own + "latest"},
+		{"v1.2.0", "set nodeLimit=20", own + "latest"},
+		{"v1.2.0", "enable", own + "v1.2.0"},
+		{"v1.3.0-rc.1", "enable", own + "v1.3.0-rc.1"},
+		{"v1.2.0", "set nodeLimit=30", own + "v1.3.0-rc.1"},
+		{"v1.3.0-4-g0123abc", "enable", own + "latest"},
+		{"v1.3.0-dirty", "enable", own + "latest"},
+		{"v1.3.0", "enable controllerImage=" + own + "v1.1.0", own + "v1.1.0"},
+		{"v1.3.0", "set controllerImage=registry.example/edge:1", "registry.example/edge:1"},
+		{"v1.4.0", "enable", "registry.example/edge:1"},
+	} {
+		p.version = row.version
+		if out, err := p.run(t, append(strings.Fields(row.args), "--yes")...); err != nil {
+			t.Fatalf("%s: %v\n%s", row.args, err, out)
+		}
+		spec := p.objects[deployment].At("spec", "template", "spec").(object.Map)
+		if got := spec["containers"].([]any)[0].(object.Map)["image"]; got != row.want {
+			t.Errorf("%s with %s: the controller is %v, want %s", row.args, row.version, got, row.want)
+		}
+	}
+	out, err := p.run(t, "status", "-o", "json")
+	if !strings.Contains(out, "docker.io/zedkube/zedkube-edge of the version that enables it") {
+		t.Errorf("%s, %v", out, err)
 	}
 }

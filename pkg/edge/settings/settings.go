@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,12 @@ const (
 	nodePorts = 21000 // what a NodePort is above them: 31000 to 31004
 )
 
+// controllerRepository has an image of zedkube-edge for each release; what is built between two of them is tagged latest.
+const controllerRepository = "docker.io/zedkube/zedkube-edge"
+
+// release is the version of a release. The Makefile tags images by the same rule.
+var release = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+(-[a-z]+\.?[0-9]+)?$`)
+
 // Settings are those of docs/edge.md. A port of 0 is the default of the type of Service.
 type Settings struct {
 	Enabled            bool     `json:"enabled"`
@@ -77,7 +84,7 @@ func Default() Settings {
 	return Settings{
 		ServiceType: NodePort, AdvertiseAddress: []string{}, NodeLimit: 100, Websocket: true, HTTPS: true, CloudStream: true,
 		EdgeBlock: Block, LogPort: 10350, MetricsPort: 10250,
-		Image: "docker.io/kubeedge/cloudcore:v1.20.0", ControllerImage: "docker.io/zedkube/zedkube-edge:latest",
+		Image: "docker.io/kubeedge/cloudcore:v1.20.0", ControllerImage: controllerRepository + ":latest",
 	}
 }
 
@@ -111,7 +118,7 @@ func Keys() []Key {
 		{"logPort", "", "port of requests for logs, of edge nodes before KubeEdge 1.12; served where a server has it free"},
 		{"metricsPort", "", "port of requests for metrics, of edge nodes before KubeEdge 1.12; served where a server has it free"},
 		{"image", cloudcore, "cloudcore's image, on the disk of each server"},
-		{"controllerImage", "all of KubeEdge here", "the image of zedkube-edge itself"},
+		{"controllerImage", "all of KubeEdge here", "the image of zedkube-edge itself; enable sets its own version, unless the image is another repository's"},
 	}
 }
 
@@ -177,6 +184,19 @@ func (s Settings) Set(name, value string) (Settings, error) {
 	return s, nil
 }
 
+// Of has the controller's image be that of a version of zedkube-edge, unless somebody has set one of another repository
+// or by its digest.
+func (s Settings) Of(version string) Settings {
+	if !strings.HasPrefix(s.ControllerImage, controllerRepository+":") {
+		return s
+	}
+	if !release.MatchString(version) {
+		version = "latest"
+	}
+	s.ControllerImage = controllerRepository + ":" + version
+	return s
+}
+
 // Text is how the settings are kept.
 func (s Settings) Text() (string, error) {
 	text, err := json.MarshalIndent(s, "", "  ")
@@ -237,7 +257,10 @@ func (s Settings) Rows() (rows []Row) {
 	if s.DestinationAddress != "" {
 		ports["destinationPort"] = StreamPort + nodePorts
 	}
-	words := map[string]string{"serviceType": NodePort, "advertiseAddress": "those of all servers", "destinationAddress": "the cloudcore that has the tunnel"}
+	words := map[string]string{
+		"serviceType": NodePort, "advertiseAddress": "those of all servers", "destinationAddress": "the cloudcore that has the tunnel",
+		"controllerImage": controllerRepository + " of the version that enables it",
+	}
 	if s.ServiceType == LoadBalancer {
 		words["advertiseAddress"] = "that of the load balancer"
 	}

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -134,5 +135,15 @@ func TestWhatHADoesNotCoverIsSaid(t *testing.T) {
 		if got := strings.Join(s.Warnings(), "; "); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, not %q", set, got, want)
 		}
+	}
+}
+
+func TestImagesAreTaggedAsTheControllerAsksForThem(t *testing.T) {
+	text, err := os.ReadFile("../../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rule := strings.ReplaceAll(release.String(), "$", "$$"); !strings.Contains(string(text), rule) || !strings.Contains(string(text), controllerRepository+":$(EDGE_TAG)") {
+		t.Errorf("the Makefile tags by another rule than %s, or for another repository than %s", rule, controllerRepository)
 	}
 }
