@@ -177,6 +177,13 @@ func NewTransport(cfg *rest.Config) (*dialed, error) {
 	}
 	d.Transport = d.over(cfg, tlsConfig)
 	d.streams.HTTP2.MaxReceiveBufferPerStream = StreamWindow
+	d.streams.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := d.dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return gathers(conn), nil
+	}
 	return d, nil
 }
 
