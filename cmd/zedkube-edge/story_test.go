@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,14 +60,7 @@ func TestEdge(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	any, err := dynamic.NewForConfig(c.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &site{T: t, cluster: c, kube: c.Client(), any: any, admin: filepath.Join(t.TempDir(), "admin.yaml"), own: filepath.Join(t.TempDir(), "own.yaml")}
-	if err := os.WriteFile(s.admin, c.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s := newSite(t, c)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s.enable()
@@ -91,15 +85,32 @@ func TestEdge(t *testing.T) {
 	s.listEqualsUse()
 }
 
+func newSite(t *testing.T, c *devcluster.Cluster) *site {
+	t.Helper()
+	any, err := dynamic.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{T: t, cluster: c, kube: c.Client(), any: any, admin: filepath.Join(t.TempDir(), "admin.yaml"), own: filepath.Join(t.TempDir(), "own.yaml")}
+	if err := os.WriteFile(s.admin, c.Kubeconfig(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // command runs zedkube-edge as an administrator.
 func (s *site) command(args ...string) (string, error) {
 	var out bytes.Buffer
+	err := s.commandTo(&out, args...)
+	return out.String(), err
+}
+
+func (s *site) commandTo(out io.Writer, args ...string) error {
 	c := edgecmd.New(program(logrus.New()))
 	c.SetArgs(append([]string{"--kubeconfig", s.admin}, args...))
-	c.SetOut(&out)
-	c.SetErr(&out)
-	err := c.ExecuteContext(s.Context())
-	return out.String(), err
+	c.SetOut(out)
+	c.SetErr(out)
+	return c.ExecuteContext(s.Context())
 }
 
 func (s *site) must(args ...string) string {
@@ -222,8 +233,9 @@ func (s *site) ready() *appsv1.Deployment {
 	return d
 }
 
-func (s *site) isGolden() {
-	s.ready()
+// begun returns once cloudcore has made its secrets.
+func (s *site) begun() {
+	s.Helper()
 	s.until("the casecret is recorded", func() error {
 		m, err := s.kube.CoreV1().ConfigMaps(namespace).Get(s.Context(), "zedkube-edge", metav1.GetOptions{})
 		if err == nil && m.Annotations["edge.zedkube.io/casecret"] == "" {
@@ -231,6 +243,11 @@ func (s *site) isGolden() {
 		}
 		return err
 	})
+}
+
+func (s *site) isGolden() {
+	s.ready()
+	s.begun()
 	got := strings.Join(s.objects(), "\n") + "\n"
 	want, err := os.ReadFile("testdata/objects.txt")
 	if err != nil || got != string(want) {

@@ -105,9 +105,10 @@ func (s *site) forget(account string) {
 	}
 }
 
-// theStreamAsksWho has what stands before a played cloudcore asked by the real API server, by one who may read
-// metrics, and by those who may not. It has the rights of cloudcore's ServiceAccount.
-func (s *site) theStreamAsksWho(ctx context.Context) {
+// stream has what stands before a played cloudcore, at an address of this machine, until it is stopped. It has the rights of
+// cloudcore's ServiceAccount.
+func (s *site) stream(ctx context.Context, address string, played http.HandlerFunc) (at *net.TCPAddr, stop func()) {
+	s.Helper()
 	dir := s.TempDir()
 	secret, err := s.kube.CoreV1().Secrets(namespace).Get(ctx, "cloudcore", metav1.GetOptions{})
 	if err != nil {
@@ -122,17 +123,14 @@ func (s *site) theStreamAsksWho(ctx context.Context) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	cloudcore := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "cloudcore: %s", r.URL.Path)
-	}))
+	cloudcore := httptest.NewUnstartedServer(played)
 	cloudcore.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	cloudcore.StartTLS()
-	defer cloudcore.Close()
 	behind, err := url.Parse(cloudcore.URL)
 	if err != nil {
 		s.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", address+":0")
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -140,19 +138,28 @@ func (s *site) theStreamAsksWho(ctx context.Context) {
 	s.kubeconfig("cloudcore", own)
 	log := logrus.New()
 	log.SetOutput(s.Output())
-	serving, stop := context.WithCancel(ctx)
+	serving, end := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- streamAt(serving, log, own, l, dir, behind.Host) }()
-	defer func() {
-		stop()
-		if err := <-ended; err != nil {
-			s.Errorf("the stream ended with %v", err)
-		}
-	}()
 	at, is := l.Addr().(*net.TCPAddr)
 	if !is {
 		s.Fatal(l.Addr())
 	}
+	return at, func() {
+		end()
+		if err := <-ended; err != nil {
+			s.Errorf("the stream ended with %v", err)
+		}
+		cloudcore.Close()
+	}
+}
+
+// theStreamAsksWho has the stream asked by the real API server, by one who may read metrics, and by those who may not.
+func (s *site) theStreamAsksWho(ctx context.Context) {
+	at, stop := s.stream(ctx, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "cloudcore: %s", r.URL.Path)
+	})
+	defer stop()
 	defer s.edgeNode("edge-stream", at)()
 	s.mayRead("scraper", "metrics")
 	defer s.forget("scraper")
