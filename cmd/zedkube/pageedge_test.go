@@ -54,13 +54,17 @@ esac
 	if _, text = do(`{"Do":"set","Settings":{"image":"$(touch hacked)"}}`); !strings.Contains(text, `"Error":"refused: set"`) {
 		t.Errorf("what is refused: %s", text)
 	}
+	if plan, text = do(`{"Do":"leave","Name":"press-2","Lost":true}`); !strings.HasSuffix(plan.Plan, " leave press-2 --lost --dry-run\n") || !strings.Contains(text, `"Error":"refused: leave"`) {
+		t.Errorf("a leave: %+v, %s", plan, text)
+	}
 	all, _, err := audit.Read(p.Audit)
 	var lines []string
 	for _, o := range all {
 		lines = append(lines, o.Op+" "+o.Target+" "+string(o.Outcome)+" "+o.Error)
 	}
 	trail := strings.Join(lines, "\n")
-	if err != nil || !strings.Contains(trail, "run command/edge join press-1 ok") || !strings.Contains(trail, "run command/edge set image=$(touch hacked) failed refused: set") || strings.Contains(trail, "SECRET") {
+	if err != nil || !strings.Contains(trail, "run command/edge join press-1 ok") || !strings.Contains(trail, "run command/edge set image=$(touch hacked) failed refused: set") ||
+		!strings.Contains(trail, "run command/edge leave press-2 --lost failed refused: leave") || strings.Contains(trail, "SECRET") {
 		t.Errorf("audited is %s, %v", trail, err)
 	}
 

@@ -55,9 +55,10 @@ func TestAxeFindsNothingSeriousOnThePage(t *testing.T) {
 			tb.do(`document.querySelector("#plan-close").click()`)
 			d.edge.mu.Lock()
 			d.edge.on = true
+			d.edge.nodes["press-1"] = "offline"
 			d.edge.mu.Unlock()
 			tb.scrollTo("#edge")
-			tb.shows("#edge", "Join an edge node", "nodeLimit")
+			tb.shows("#edge", "Join an edge node", "nodeLimit", "Leave as lost")
 			judge("KubeEdge")
 			tb.do(`document.querySelector("#edge-join").click()`)
 			judge("the join of an edge node")

@@ -46,6 +46,9 @@ func (e *playedEdge) run(_ context.Context, out io.Writer, args ...string) error
 	case strings.HasPrefix(line, "set nodeLimit="):
 		e.limit = strings.Fields(strings.TrimPrefix(line, "set nodeLimit="))[0]
 		fmt.Fprintln(out, "The settings are written.", asScript)
+	case strings.HasPrefix(line, "leave"):
+		e.nodes[args[1]] = map[bool]string{true: "refused", false: "left"}[slices.Contains(args, "--lost")]
+		fmt.Fprintln(out, args[1], "has left.", asScript)
 	case strings.HasPrefix(line, "join"):
 		e.nodes[args[1]] = "asked"
 		if slices.Contains(args, "--bundle") {
@@ -134,6 +137,7 @@ func runsKubeEdge(t *testing.T, b *browser) {
 	tb.shows("#plan", "The settings are written.", asScript, "Done.")
 	tb.press("#plan-close")
 	d.letsJoin(tb)
+	d.letsLeave(tb)
 	if eval[bool](tb, `"hacked" in window || document.querySelectorAll("img").length > 0`) {
 		t.Error("what zedkube-edge said became more than text")
 	}
@@ -183,6 +187,35 @@ func (d *device) letsJoin(tb *tab) {
 	})
 }
 
+// letsLeave lets one edge node leave, and another one as lost.
+func (d *device) letsLeave(tb *tab) {
+	tb.t.Helper()
+	d.edge.mu.Lock()
+	d.edge.nodes["press-2"] = "offline"
+	d.edge.mu.Unlock()
+	tb.shows("#edge", "2 edge nodes", "press-2")
+	button := func(name string, lost bool) string {
+		return fmt.Sprintf(`#edge button[data-key="leave %s %v"]`, name, lost)
+	}
+	tb.press(button("press-1", false))
+	tb.shows("#plan", "Plan of leave press-1 --dry-run", "waits 45 s", "zedkube --root /node-2 edge leave press-1")
+	if d.edge.hasRun("leave press-1 --yes --timeout 45s") {
+		tb.t.Error("it was done before it was confirmed")
+	}
+	tb.press("#plan-do")
+	tb.shows("#plan", "press-1 has left.", asScript, "Done.")
+	tb.press("#plan-close")
+	tb.press(button("press-2", true))
+	tb.shows("#plan", "Plan of leave press-2 --lost --dry-run", "its name is refused", "edge leave press-2 --lost")
+	tb.press("#plan-do")
+	tb.shows("#plan", "Done.")
+	tb.press("#plan-close")
+	tb.shows("#edge", "left", "refused")
+	if n := eval[int](tb, `document.querySelectorAll("#edge button[data-key^=leave]").length`); n != 0 {
+		tb.t.Errorf("of those that have left %d can leave", n)
+	}
+}
+
 // readsKubeEdge reads over loopback, where nothing can be changed, and where the program is missing.
 func readsKubeEdge(t *testing.T, b *browser) {
 	d := newDevice(t)
@@ -197,7 +230,7 @@ func readsKubeEdge(t *testing.T, b *browser) {
 	}
 	tb.unfold()
 	tb.scrollTo("#edge")
-	tb.shows("#edge", "KubeEdge is off", "nodeLimit", "This connection only reads", "zedkube --root /node-2 edge set KEY=VALUE", "zedkube --root /node-2 edge join NAME")
+	tb.shows("#edge", "KubeEdge is off", "nodeLimit", "This connection only reads", "zedkube --root /node-2 edge set KEY=VALUE", "zedkube --root /node-2 edge join NAME", "zedkube --root /node-2 edge leave NAME --lost")
 	if n := eval[int](tb, `document.querySelectorAll("#edge button:not(.copy, h2 button), #edge input, #edge select").length`); n != 0 {
 		t.Errorf("%d ways to change something are offered", n)
 	}

@@ -26,6 +26,7 @@ const (
 
 	edgeFresh   = 5 * time.Second  // how seldom zedkube-edge is asked, however many people look
 	edgeWithin  = 15 * time.Second // how long it may take to say how KubeEdge is
+	leaveWithin = "45s"            // of leave, for the pods and again for the device: both and the cleaning fit into within
 	maxEdgeBody = 16 << 10
 	bodyWithin  = 5 * time.Second // for who sends it
 	maxValue    = 1024            // of a setting
@@ -111,13 +112,14 @@ func (e *Edge) ask(ctx context.Context) edgeView {
 
 // wish is what somebody wants of zedkube-edge.
 type wish struct {
-	Do       string            // enable, set, disable, join or bundle
+	Do       string            // enable, set, disable, join, bundle or leave
 	Settings map[string]string // of enable and set
 	HA       bool              // of enable
 	Purge    bool              // of disable
 	Force    bool              // of disable
-	Name     string            // of join and bundle
-	Arch     string            // the same; "" for that of the program
+	Name     string            // of join, bundle and leave
+	Arch     string            // of join and bundle; "" for that of the program
+	Lost     bool              // of leave
 }
 
 var (
@@ -149,9 +151,14 @@ func (s wish) words() (words []string, err error) {
 	case "disable":
 		words = []string{s.Do}
 		flags(map[string]bool{"--purge": s.Purge, "--force": s.Force})
-	case "join", "bundle":
+	case "join", "bundle", "leave":
 		if !nodeName.MatchString(s.Name) {
 			return nil, errors.New("the name of an edge node has small letters, digits, - and ., and begins and ends with a letter or a digit")
+		}
+		if s.Do == "leave" {
+			words = []string{s.Do, s.Name}
+			flags(map[string]bool{"--lost": s.Lost})
+			return words, nil
 		}
 		words = []string{"join", s.Name}
 		switch s.Arch {
@@ -217,6 +224,8 @@ func (e *Edge) Do(w http.ResponseWriter, r *http.Request) {
 		end(e.file(w, r, append(args, "--bundle", "-")...))
 	case "join":
 		e.carryOut(w, r, end, append(args, "-o", "json")...)
+	case "leave":
+		e.carryOut(w, r, end, append(args, "--timeout", leaveWithin)...)
 	default:
 		e.carryOut(w, r, end, args...)
 	}

@@ -57,6 +57,8 @@ func TestEdgeDoesWhatWasPlannedOnce(t *testing.T) {
 		{`{"Do":"disable","Purge":true,"Force":true}`, "disable --force --purge --dry-run", "disable --force --purge --yes", "edge disable --force --purge"},
 		{`{"Do":"join","Name":"press-1","Arch":"arm64"}`, "join press-1 --arch arm64 --dry-run", "join press-1 --arch arm64 --yes -o json", "edge join press-1 --arch arm64"},
 		{`{"Do":"bundle","Name":"press-1"}`, "join press-1 --dry-run", "join press-1 --yes --bundle -", "edge join press-1"},
+		{`{"Do":"leave","Name":"press-1"}`, "leave press-1 --dry-run", "leave press-1 --yes --timeout 45s", "edge leave press-1"},
+		{`{"Do":"leave","Name":"press-1","Lost":true}`, "leave press-1 --lost --dry-run", "leave press-1 --lost --yes --timeout 45s", "edge leave press-1 --lost"},
 	} {
 		e, d := newEdge()
 		plan := e.plans(t.Context(), c.body)
@@ -99,7 +101,7 @@ func TestATokenIsToldOnce(t *testing.T) {
 func TestWhatEdgeDoesNotTake(t *testing.T) {
 	e, d := newEdge()
 	for _, body := range []string{
-		"", "x", "[]", `{"Do":"reboot"}`, `{"Do":"set","Unknown":1}`, `{"Do":"leave","Name":"press-1"}`, `{"Do":"join"}`, `{"Do":"join","Name":"--kubeconfig=/tmp/x"}`,
+		"", "x", "[]", `{"Do":"reboot"}`, `{"Do":"set","Unknown":1}`, `{"Do":"wait","Name":"press-1"}`, `{"Do":"leave"}`, `{"Do":"leave","Name":"--lost"}`, `{"Do":"join"}`, `{"Do":"join","Name":"--kubeconfig=/tmp/x"}`,
 		`{"Do":"join","Name":"a;reboot"}`, `{"Do":"join","Name":"$(id)"}`, `{"Do":"join","Name":"../x"}`, `{"Do":"join","Name":"a b"}`, `{"Do":"join","Name":"a\nb"}`,
 		`{"Do":"join","Name":"` + strings.Repeat("a", 254) + `"}`, `{"Do":"join","Name":"a","Arch":"--bundle"}`, `{"Do":"set","Settings":{"--root":"x"}}`, `{"Do":"set","Settings":{"":"x"}}`,
 		`{"Do":"set","Settings":{"image":"a\u0000"}}`, `{"Do":"set","Settings":{"image":"` + strings.Repeat("a", maxValue+1) + `"}}`,

@@ -1,4 +1,4 @@
-// KubeEdge: how it is, its settings as a form, and the dialog by which a device joins. The agent runs
+// KubeEdge: how it is, its settings as a form, the dialog by which a device joins, and how one leaves. The agent runs
 // zedkube-edge for it while this part is in view, and it is changed over the agent's socket alone.
 import { ask } from "/ask.js";
 import { age, clean, h, look, p, table, when } from "/draw.js";
@@ -32,6 +32,11 @@ async function refresh() {
 
 const state = (x) => look(x.State === "Ready" ? "good" : x.State === "asked" ? "warn" : "dim", x.State === "asked" ? "asked to join" : x.State);
 const nodeColumns = [["Edge node", (x) => x.Name], ["State", (x) => [state(x), when(x.Since) && [" ", age(x.Since)]]], ["Address", (x) => x.Address]];
+const past = ["left", "refused"];
+// leaving are the buttons of an edge node's row.
+const leaving = (x) => past.includes(x.State) ? null : [false, true].map((lost) => h("button", {
+  type: "button", "data-key": `leave ${x.Name} ${lost}`, "aria-label": `Leave${lost ? " as lost" : ""} … ${clean(x.Name)}`, click: () => leave(x.Name, lost),
+}, `Leave${lost ? " as lost" : ""} …`));
 
 function draw() {
   const s = view.Status;
@@ -51,7 +56,7 @@ function status(s) {
     list(s.Warnings).map((x) => p("warn", x)),
     s.Enabled && p("", "Edge nodes dial ", list(s.Addresses).join(", ") || "nothing yet", "."),
     p("", "A firewall between edge nodes and servers has to let through: ", list(s.Ports).map((x) => `${x.Port}/${x.Protocol} (${x.Name})`).join(", "), "."),
-    list(s.Nodes).length > 0 && table(`${s.Nodes.length} edge node${s.Nodes.length === 1 ? "" : "s"}`, nodeColumns, s.Nodes),
+    list(s.Nodes).length > 0 && table(`${s.Nodes.length} edge node${s.Nodes.length === 1 ? "" : "s"}`, view.Here ? [...nodeColumns, ["Leave", leaving]] : nodeColumns, s.Nodes),
     p("dim", "As of ", age(view.At), "."),
   ].flat().filter((x) => x);
 }
@@ -129,7 +134,7 @@ function buttons(s) {
 
 const commands = () => [
   p("", "This connection only reads. To act, run the command on the device as root, or open the page through the agent's socket:"),
-  h("ul", { class: "plain" }, ["enable", "enable --ha", "set KEY=VALUE", "disable", "join NAME"].map((x) => h("li", {}, command(view.Program + " " + x, "edge " + x)))),
+  h("ul", { class: "plain" }, ["enable", "enable --ha", "set KEY=VALUE", "disable", "join NAME", "leave NAME", "leave NAME --lost"].map((x) => h("li", {}, command(view.Program + " " + x, "edge " + x)))),
 ];
 
 // plan shows the plan of what is wanted, and does it once it is confirmed.
@@ -146,6 +151,11 @@ function plan(title, effect, wanted, done) {
       return elsewhere;
     },
   });
+}
+
+function leave(name, lost) {
+  plan("Leave: edge node " + clean(name), lost ? "For a device that is gone: its Node is deleted at once, and its name is refused until it is asked to join again." :
+    "The Node is cordoned and emptied, and deleted once leave.sh has run on the device. This waits 45 s for that; afterwards the same goes on from there.", { Do: "leave", Name: name, Lost: lost });
 }
 
 function openJoin() {
