@@ -3,9 +3,11 @@
 package devcluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"math/rand/v2"
@@ -78,9 +80,26 @@ func (p *proxy) forwardTo(target *url.URL, from string, config *tls.Config) {
 			if r.Header.Get("Upgrade") != "" {
 				return upgrades.RoundTrip(r)
 			}
+			if err := hold(r); err != nil {
+				return nil, err
+			}
 			return streams.RoundTrip(r)
 		}),
 	}
+}
+
+// hold reads the body of a request before it is passed on. An API server may refuse one whose body it has
+// not read: then the end of its answer waits for the rest of the body, and who sends that, for the answer.
+func hold(r *http.Request) error {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return fmt.Errorf("read a request: %w", err)
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return nil
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
