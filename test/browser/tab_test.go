@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
@@ -122,7 +121,7 @@ func (tb *tab) must(err error) {
 // eval is what an expression of JavaScript gives.
 func eval[T any](tb *tab, expression string) T {
 	tb.t.Helper()
-	ctx, cancel := context.WithTimeout(tb.ctx, 40*time.Second)
+	ctx, cancel := context.WithTimeout(tb.ctx, patience)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
