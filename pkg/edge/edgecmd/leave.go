@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/object"
@@ -123,10 +124,11 @@ func (l *leaving) plan() {
 	}
 	switch {
 	case l.lost:
-		l.say("As lost: its Node is deleted at once, and the %d pods above with it, which may go on on the device. The name is refused until", len(l.pods))
+		l.say("As lost: its Node is deleted at once, and %s with it, which may go on on the device. The name is refused until", phrase.Counted(len(l.pods), "pod"))
 		l.say("zedkube-edge join %s asks again. Its certificate cannot be revoked: it stays good for cloudcore, which can write nothing under this name.", l.name)
 	case l.node != nil && l.ready():
-		l.say("It is cordoned, the %d pods above are evicted, and %d of DaemonSets end with it. Then run on the device, as root:", len(l.pods), l.stays)
+		l.say("It is cordoned and drained: %s to evict; %s of DaemonSets end with it. Then run on the device, as root:",
+			phrase.Counted(len(l.pods), "pod"), phrase.Counted(l.stays, "pod"))
 		l.say("  sh /usr/local/lib/zedkube-edge/leave.sh")
 	case l.node != nil:
 		l.say("It is not Ready, so nobody answers there: its Node is deleted. On the device, as root: sh /usr/local/lib/zedkube-edge/leave.sh")
