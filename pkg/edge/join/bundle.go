@@ -17,7 +17,7 @@ import (
 
 // What is carried to the device as it is.
 //
-//go:embed device/join.sh device/leave.sh device/edgecore.service device/address.service
+//go:embed device/join.sh device/leave.sh device/run.sh device/edgecore.service device/address.service
 var deviceFiles embed.FS
 
 // File is one of the archive, of which Size bytes are read from Content.
@@ -45,7 +45,7 @@ func (d Device) Files() ([]File, error) {
 	for _, f := range []struct {
 		name string
 		mode int64
-	}{{"join.sh", 0o755}, {"leave.sh", 0o755}, {"edgecore.service", 0o644}, {"address.service", 0o644}} {
+	}{{"join.sh", 0o755}, {"leave.sh", 0o755}, {"run.sh", 0o755}, {"edgecore.service", 0o644}, {"address.service", 0o644}} {
 		content, err := deviceFiles.ReadFile("device/" + f.name)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", f.name, err)

@@ -93,7 +93,7 @@ func (d Device) Config() (string, error) {
 		kubelet["registerWithTaints"] = []m{{"key": EdgeRole, "effect": "NoSchedule"}}
 	}
 	link := func(port int) m {
-		return m{"enable": port != 0, "handshakeTimeout": 30, "readDeadline": 15, "writeDeadline": 15, "server": at(server, port)}
+		return m{"enable": port != 0, "handshakeTimeout": 10, "readDeadline": 15, "writeDeadline": 15, "server": at(server, port)}
 	}
 	websocket, quic := link(d.Port("cloudhub")), m{"enable": false} // one of both
 	if websocket["enable"] == false {
@@ -104,7 +104,7 @@ func (d Device) Config() (string, error) {
 		"database": m{"dataSource": "/var/lib/kubeedge/edgecore.db"},
 		"modules": m{
 			"edgeHub": m{
-				"enable": true, "heartbeat": 15, "httpServer": "https://" + at(server, d.Port("cloudhub-https")), "token": "",
+				"enable": true, "heartbeat": 10, "httpServer": "https://" + at(server, d.Port("cloudhub-https")), "token": "",
 				"websocket": websocket, "quic": quic,
 			},
 			"edgeStream": link(d.Port("tunnelport")),
@@ -142,6 +142,7 @@ func (d Device) Keadm() string {
 func (d Device) Lacks() []string {
 	list := []string{
 		"keadm downloads its image from the internet, needs systemd, and does not add the address: ip addr add " + d.Address + "/32 dev lo",
+		"keadm does not end a connection on which nobody answers: when the server of its cloudcore is lost the device is cut off for a quarter of an hour",
 		"keadm does not write " + d.Name + " to /etc/hosts: without DNS the device is Ready 30 s later",
 	}
 	if !d.NoTaint {

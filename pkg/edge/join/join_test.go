@@ -284,7 +284,7 @@ func TestBundle(t *testing.T) {
 	}
 	modes, sums := unpacked(t, archive, "SHA256SUMS")
 	want := map[string]int64{
-		"edgecore": 0o755, "join.sh": 0o755, "leave.sh": 0o755, "edgecore.yaml": 0o600, "token": 0o600,
+		"edgecore": 0o755, "join.sh": 0o755, "leave.sh": 0o755, "run.sh": 0o755, "edgecore.yaml": 0o600, "token": 0o600,
 		"settings.sh": 0o644, "edgecore.service": 0o644, "address.service": 0o644, "SHA256SUMS": 0o644,
 	}
 	if !maps.Equal(modes, want) {
@@ -334,7 +334,7 @@ func TestScriptsAreForAnyShell(t *testing.T) {
 	if err != nil {
 		t.Skip("shellcheck is not installed")
 	}
-	if out, err := exec.CommandContext(t.Context(), path, "-s", "sh", "device/join.sh", "device/leave.sh").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), path, "-s", "sh", "device/join.sh", "device/leave.sh", "device/run.sh").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -121,7 +121,7 @@ fi
 
 # From here on something is changed.
 mkdir -p /usr/local/lib/zedkube-edge
-cp leave.sh settings.sh /usr/local/lib/zedkube-edge/
+cp leave.sh run.sh settings.sh /usr/local/lib/zedkube-edge/
 if [ -f edgecore ]; then
 	mkdir -p /usr/local/bin
 	cp edgecore /usr/local/bin/edgecore.new
@@ -165,7 +165,7 @@ else
 		[ ! -s $file ] || kill "$(cat $file)" 2>/dev/null || true
 	done
 	# shellcheck disable=SC2016
-	nohup sh -c 'echo $$ >/run/zedkube-edge.pid; while :; do "$0" --config /etc/kubeedge/config/edgecore.yaml & echo $! >/run/zedkube-edge-core.pid; wait $!; sleep 2; done' \
+	nohup sh -c 'echo $$ >/run/zedkube-edge.pid; while :; do sh /usr/local/lib/zedkube-edge/run.sh "$0" --config /etc/kubeedge/config/edgecore.yaml & echo $! >/run/zedkube-edge-core.pid; wait $!; sleep 2; done' \
 		"$EDGECORE" >/var/log/edgecore.log 2>&1 </dev/null &
 fi
 
