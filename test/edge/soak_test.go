@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func (s *stage) joins() {
 		if out := s.on(i, "ip -4 -o addr show eth0"); !strings.Contains(out, "192.168.1.10/24") {
 			s.Errorf("the address of %s is not that of all devices: %s", device(i), out)
 		}
-		s.start(i)
+		s.start(device(i))
 	}
 }
 
@@ -211,8 +212,39 @@ func (s *stage) strangersGetNothing() {
 	if out := s.on(1, "for p in 10003 10013 31003; do timeout 3 bash -c \"exec 3<>/dev/tcp/"+s.Nodes[0].IP+"/$p\" 2>/dev/null && echo $p; done; true"); out != "" {
 		s.Errorf("another device reaches port %s", out)
 	}
+	s.neighbourGetsNothing(pod, exec)
 	if after := s.processes("/usr/local/bin/edgecore"); len(before) == 0 || !slices.Equal(before, after) {
 		s.Errorf("edgecore was %v and is %v", before, after)
+	}
+}
+
+// neighbourGetsNothing knocks from a pod beside cloudcore's, while somebody flushes that server's iptables.
+func (s *stage) neighbourGetsNothing(pod corev1.Pod, path string) {
+	s.Helper()
+	home := s.home(pod)
+	inside := s.inside(*s.start(s.Nodes[home].Name), "/realnode")
+	ctx, end := context.WithCancel(s.Context())
+	flush := append(s.HostCommand(home), "/bin/sh", "-c", "for n in $(seq 600); do for t in filter mangle raw; do iptables -w -t $t -F || exit; done; echo; sleep 0.1; done")
+	cmd := exec.CommandContext(ctx, flush[0], flush[1:]...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	defer func() { end(); _ = cmd.Wait() }()
+	for range 3 {
+		for port, want := range map[string]string{"10003": "401", "10012": "000", "10013": "000"} {
+			if _, err := out.Read(make([]byte, 1)); err != nil {
+				s.Errorf("iptables is not flushed any more: %v", err)
+			}
+			got, err := s.try(ctx, "nsenter", "--net=/proc/"+strconv.Itoa(inside[0])+"/ns/net",
+				"curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "5", "https://"+net.JoinHostPort(pod.Status.PodIP, port)+path)
+			if got != want {
+				s.Errorf("a pod beside cloudcore gets %q at port %s, want %q (%v)", got, port, want, err)
+			}
+		}
 	}
 }
 
@@ -261,7 +293,7 @@ func (s *stage) addressesReachTheCertificate() {
 		return s.well(1)
 	})
 	s.Logf("the certificate has the address %s after it was set", took)
-	s.served()
+	s.served(2 * time.Minute)
 }
 
 // der is a certificate as it is, or out of PEM.
@@ -279,15 +311,18 @@ func words(ips []net.IP) (list []string) {
 	return list
 }
 
-// served waits until all devices are Ready and their logs are read from each server.
-func (s *stage) served() {
+// served waits until all devices are Ready and their logs are read from each server that there is.
+func (s *stage) served(within time.Duration, without ...int) time.Duration {
 	s.Helper()
-	rig.Within(s.T, 2*time.Minute, func() string {
+	return rig.Within(s.T, within, func() string {
 		for of := range devices {
 			if why := s.unready(device(of)); why != "" {
 				return why
 			}
 			for from := range servers {
+				if slices.Contains(without, from) {
+					continue
+				}
 				if why := s.unread(from, of, 5*time.Second); why != "" {
 					return why
 				}

@@ -154,11 +154,15 @@ func (s *stage) well(n int) string {
 		return out
 	}
 	for _, p := range s.pods("app.kubernetes.io/name=zedkube-edge-path") {
-		if !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }) {
+		if !ready(p) {
 			return p.Name + " is not ready"
 		}
 	}
 	return ""
+}
+
+func ready(p corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 }
 
 // unready is why a node is not Ready, "" where it is.
@@ -191,21 +195,22 @@ func (s *stage) join(i int) time.Duration {
 	bundle := s.EdgePath(i, "/var/tmp/bundle.tar.gz")
 	s.must("join", device(i), "--yes", "--bundle", bundle, "--edgecore", s.Edgecore())
 	s.on(i, "rm -rf /var/tmp/bundle; mkdir /var/tmp/bundle; tar -xzf /var/tmp/bundle.tar.gz -C /var/tmp/bundle")
-	// All devices here have the one kernel, so each keeps to a control group of its own.
-	s.on(i, "cd $(dirname $(find /var/tmp/bundle -name join.sh)); sed -i 's|\"cgroupDriver\"|\"cgroupRoot\": \""+s.EdgeCgroup(i)+"\", &|' edgecore.yaml; sha256sum $(awk '{ print $2 }' SHA256SUMS) >SHA256SUMS.new; mv SHA256SUMS.new SHA256SUMS")
+	// All devices here have the one kernel, so each keeps to a control group of its own, and how full the machine's disk is does not matter.
+	own := `"cgroupRoot": "` + s.EdgeCgroup(i) + `", "evictionHard": {"imagefs.available": "1Mi", "nodefs.available": "1Mi", "nodefs.inodesFree": "1"}, `
+	s.on(i, "cd $(dirname $(find /var/tmp/bundle -name join.sh)); sed -i 's|\"cgroupDriver\"|"+own+"&|' edgecore.yaml; sha256sum $(awk '{ print $2 }' SHA256SUMS) >SHA256SUMS.new; mv SHA256SUMS.new SHA256SUMS")
 	began := time.Now()
 	s.on(i, "cd /var/tmp/bundle; sh $(find . -name join.sh)")
 	rig.Within(s.T, time.Minute, func() string { return s.unready(device(i)) })
 	return rig.Since(began)
 }
 
-// start makes a pod on a device that prints numbered lines.
-func (s *stage) start(i int) {
+// start makes a pod on a device or a server that prints numbered lines.
+func (s *stage) start(node string) *corev1.Pod {
 	s.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "on-" + device(i), Namespace: "default"},
+		ObjectMeta: metav1.ObjectMeta{Name: "on-" + node, Namespace: "default"},
 		Spec: corev1.PodSpec{
-			NodeName:    device(i),
+			NodeName:    node,
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers: []corev1.Container{{
 				Name: "app", Image: devcluster.AppImage, ImagePullPolicy: corev1.PullNever, Args: []string{"--rate=2"},
@@ -223,8 +228,10 @@ func (s *stage) start(i int) {
 		if now.Status.Phase != corev1.PodRunning || !now.Status.ContainerStatuses[0].Ready {
 			return pod.Name + " is " + string(now.Status.Phase)
 		}
+		pod = now
 		return ""
 	})
+	return pod
 }
 
 // unread is why the log of a device's pod cannot be read from server i, within some time.
