@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/object"
@@ -124,11 +123,10 @@ func (l *leaving) plan() {
 	}
 	switch {
 	case l.lost:
-		l.say("As lost: its Node is deleted at once, and %s with it, which may go on on the device. The name is refused until", phrase.Counted(len(l.pods), "pod"))
+		l.say("As lost: its Node is deleted at once, and its pods (%d) with it, which may go on on the device. The name is refused until", len(l.pods))
 		l.say("zedkube-edge join %s asks again. Its certificate cannot be revoked: it stays good for cloudcore, which can write nothing under this name.", l.name)
 	case l.node != nil && l.ready():
-		l.say("It is cordoned and drained: %s to evict; %s of DaemonSets end with it. Then run on the device, as root:",
-			phrase.Counted(len(l.pods), "pod"), phrase.Counted(l.stays, "pod"))
+		l.say("It is cordoned and drained. Pods to evict: %d; of DaemonSets, which end with it: %d. Then run on the device, as root:", len(l.pods), l.stays)
 		l.say("  sh /usr/local/lib/zedkube-edge/leave.sh")
 	case l.node != nil:
 		l.say("It is not Ready, so nobody answers there: its Node is deleted. On the device, as root: sh /usr/local/lib/zedkube-edge/leave.sh")
@@ -143,12 +141,11 @@ func (l *leaving) empty(ctx context.Context) error {
 		return err
 	}
 	l.node = node
-	spec, _ := node.At("spec").(object.Map)
-	if spec == nil {
-		spec = object.Map{}
-	}
-	spec["unschedulable"] = true
-	if err := l.kube.Update(ctx, ref, node.With(object.Map{"spec": spec})); err != nil {
+	// Applied and not updated: cloudcore writes the Node every few seconds. The UID keeps one from being made that is gone.
+	cordon := object.New(ref).With(object.Map{
+		"metadata": object.Map{"name": l.name, "uid": node.UID()}, "spec": object.Map{"unschedulable": true},
+	})
+	if _, err := l.kube.Apply(ctx, ref, cordon, false); err != nil {
 		return err
 	}
 	if !l.ready() {
