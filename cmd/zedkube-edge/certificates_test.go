@@ -24,6 +24,7 @@ import (
 	"github.com/sirupsen/logrus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/zedkube/zedkube/pkg/edge/certificates"
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/join"
 	"github.com/zedkube/zedkube/pkg/edge/object"
@@ -61,7 +62,9 @@ func (s *site) certificatesAreForOwnNames(ctx context.Context) {
 	log.SetOutput(s.Output())
 	serving, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- certificatesAt(serving, log, own, l, cloudcore.Listener.Addr().String()) }()
+	go func() {
+		ended <- beforeAt(serving, log, own, l, cloudcore.Listener.Addr().String(), certificates.Server.Serve)
+	}()
 	defer func() {
 		stop()
 		if err := <-ended; err != nil {

@@ -16,6 +16,7 @@ import (
 	kubeedge "github.com/zedkube/zedkube/kubeapi/edge"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/edge/certificates"
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/edgecmd"
 	"github.com/zedkube/zedkube/pkg/edge/object"
@@ -52,11 +53,16 @@ func program(log logrus.FieldLogger) edgecmd.Program {
 		},
 		Control: func(ctx context.Context, kubeconfig string) error { return control(ctx, log, kubeconfig) },
 		Stream:  func(ctx context.Context, kubeconfig string) error { return serveStream(ctx, log, kubeconfig) },
-		Close:   func() error { return stream.Close(settings.CertificatesBehind, settings.StreamBehind) },
+		Close:   func() error { return stream.Close(settings.CertificatesBehind, settings.TunnelBehind) },
 
-		Certificates: func(ctx context.Context, kubeconfig string) error { return serveCertificates(ctx, log, kubeconfig) },
-		Record:       record,
-		Path:         func(ctx context.Context, kubeconfig string) error { return servePath(ctx, log, kubeconfig) },
+		Certificates: func(ctx context.Context, kubeconfig string) error {
+			return serveBefore(ctx, log, kubeconfig, settings.CertificatesPort, settings.CertificatesBehind, certificates.Server.Serve)
+		},
+		Tunnel: func(ctx context.Context, kubeconfig string) error {
+			return serveBefore(ctx, log, kubeconfig, settings.TunnelPort, settings.TunnelBehind, certificates.Server.ServeTunnels)
+		},
+		Record: record,
+		Path:   func(ctx context.Context, kubeconfig string) error { return servePath(ctx, log, kubeconfig) },
 	}
 }
 

@@ -128,24 +128,26 @@ func (k *signing) Authority() (a certificates.Authority, err error) {
 }
 
 // Asked implements certificates.Kube.
-func (k *signing) Asked(name string) bool {
+func (k *signing) Asked(name string) (address string, asked bool) {
 	seen, _ := k.cluster.Seen()
 	record, err := cloud.RecordOf(seen, time.Now())
-	_, asked := record.Asked[name]
-	return err == nil && asked
+	a, asked := record.Asked[name]
+	return a.Address, err == nil && asked
 }
 
-// serveCertificates stands before the port of the cloudcore in this pod at which devices get certificates, until ctx is
-// done.
-func serveCertificates(ctx context.Context, log logrus.FieldLogger, kubeconfig string) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", settings.CertificatesPort))
+// serveBefore stands before a port of the cloudcore in this pod until ctx is done.
+func serveBefore(ctx context.Context, log logrus.FieldLogger, kubeconfig string, port, behind int, serve front) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", port))
 	if err != nil {
-		return fmt.Errorf("serve certificates: %w", err)
+		return fmt.Errorf("serve before cloudcore: %w", err)
 	}
-	return certificatesAt(ctx, log, kubeconfig, l, fmt.Sprintf("127.0.0.1:%d", settings.CertificatesBehind))
+	return beforeAt(ctx, log, kubeconfig, l, fmt.Sprintf("127.0.0.1:%d", behind), serve)
 }
 
-func certificatesAt(ctx context.Context, log logrus.FieldLogger, kubeconfig string, l net.Listener, behind string) error {
+// front is what serves there.
+type front func(s certificates.Server, ctx context.Context, l net.Listener) error
+
+func beforeAt(ctx context.Context, log logrus.FieldLogger, kubeconfig string, l net.Listener, behind string, serve front) error {
 	defer l.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	client, ended, err := keeping(ctx, kubeconfig, []cloud.View{{Ref: cloud.RefCA}, {Ref: cloud.RefServing}, {Ref: cloud.RefNodes}})
@@ -154,7 +156,7 @@ func certificatesAt(ctx context.Context, log logrus.FieldLogger, kubeconfig stri
 		return err
 	}
 	defer func() { cancel(); <-ended }()
-	return certificates.Server{Log: log, Kube: &signing{cluster: client}, Behind: behind}.Serve(ctx, l)
+	return serve(certificates.Server{Log: log, Kube: &signing{cluster: client}, Behind: behind}, ctx, l)
 }
 
 // leading is what the path is told by the cluster.

@@ -203,6 +203,11 @@ func (s *stage) strangersGetNothing() {
 				s.Errorf("from %s port 10013 answers %s with %s", s.Nodes[i].Name, path, got)
 			}
 		}
+		for port, want := range map[string]string{"10004": "401", "10014": ""} {
+			if got := s.asks(s.DialFrom(i), net.JoinHostPort(pod.Status.PodIP, port), "/v1/kubeedge/connect"); got != want {
+				s.Errorf("from %s port %s answers to a tunnel with %q, want %q", s.Nodes[i].Name, port, got, want)
+			}
+		}
 		for _, port := range []string{"31003", "10003", "10013"} {
 			if got := s.asks(s.DialFrom(-1), net.JoinHostPort(s.Nodes[i].IP, port), exec); got != "" {
 				s.Errorf("%s answers at port %s with %s", s.Nodes[i].Name, port, got)

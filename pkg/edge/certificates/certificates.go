@@ -1,9 +1,10 @@
-// Package certificates stands before the port of cloudcore at which devices get their certificates. cloudcore signs
-// whatever name is wanted to everyone who has a token, or a certificate; this has it sign a device's own name alone,
-// and only one that was asked to join (docs/edge.md, "Which names may be nodes").
+// Package certificates stands before the ports of cloudcore at which devices get their certificates, and open their
+// tunnels with them. cloudcore signs whatever name is wanted to everyone who has a token, or a certificate, and takes a
+// tunnel for any name; this has it take a device's own name alone, and only one that was asked to join (docs/edge.md,
+// "Which names may be nodes").
 //
 //	reads:  cloudcore's authority and serving certificate, the record of names
-//	serves: port 10002 of cloudcore's pod, and passes on to 127.0.0.1
+//	serves: ports 10002 and 10004 of cloudcore's pod, each by a process of its own, and passes on to 127.0.0.1
 package certificates
 
 import (
@@ -61,8 +62,8 @@ type Authority struct {
 type Kube interface {
 	// Authority returns an error while cloudcore has none yet.
 	Authority() (Authority, error)
-	// Asked reports whether a name was asked to join, and has not left.
-	Asked(name string) bool
+	// Asked reports whether a name was asked to join, and has not left, and the address that it was given; "" for none.
+	Asked(name string) (address string, asked bool)
 }
 
 // Server serves one pod of cloudcore. Every field is required.
@@ -72,10 +73,14 @@ type Server struct {
 	Behind string // where cloudcore listens, as in 127.0.0.1:10012
 }
 
-// Serve serves until ctx is done.
+// Serve serves certificates until ctx is done.
 func (s Server) Serve(ctx context.Context, l net.Listener) error {
-	web := boundedhttp.Serve(s.Log, "certificates", netutil.LimitListener(l, connections), &http.Server{
-		Handler: s.handler(), ReadTimeout: within, ReadHeaderTimeout: within, WriteTimeout: 2 * within, IdleTimeout: within, MaxHeaderBytes: headerBytes,
+	return s.serve(ctx, l, "certificates", connections, s.handler())
+}
+
+func (s Server) serve(ctx context.Context, l net.Listener, what string, most int, h http.Handler) error {
+	web := boundedhttp.Serve(s.Log, what, netutil.LimitListener(l, most), &http.Server{
+		Handler: h, ReadTimeout: within, ReadHeaderTimeout: within, WriteTimeout: 2 * within, IdleTimeout: within, MaxHeaderBytes: headerBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert,
@@ -86,7 +91,7 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 		},
 	})
 	if err := web.Until(ctx); err != nil {
-		return fmt.Errorf("serve certificates: %w", err)
+		return fmt.Errorf("serve %s: %w", what, err)
 	}
 	return nil
 }
@@ -165,8 +170,8 @@ func (s Server) admit(r *http.Request, a Authority, name string, der []byte) (in
 	if len(request.DNSNames)+len(request.IPAddresses)+len(request.URIs)+len(request.EmailAddresses) > 0 {
 		return http.StatusForbidden, errors.New("the request is for more names than that of a node")
 	}
-	if !s.Kube.Asked(name) {
-		return http.StatusForbidden, fmt.Errorf("nobody asked %s to join: zedkube-edge join", name)
+	if _, asked := s.Kube.Asked(name); !asked {
+		return http.StatusForbidden, notAsked(name)
 	}
 	return http.StatusOK, nil
 }
@@ -175,20 +180,7 @@ func (s Server) admit(r *http.Request, a Authority, name string, der []byte) (in
 // that name.
 func named(r *http.Request, a Authority, name string) error {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		ca, err := x509.ParseCertificate(a.CA)
-		if err != nil {
-			return fmt.Errorf("read cloudcore's authority: %w", err)
-		}
-		roots := x509.NewCertPool()
-		roots.AddCert(ca)
-		leaf := r.TLS.PeerCertificates[0]
-		if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
-			return fmt.Errorf("verify the certificate of the device: %w", err)
-		}
-		if leaf.Subject.CommonName != nodePrefix+name {
-			return fmt.Errorf("the device has the certificate of %q, not of the node %s", leaf.Subject.CommonName, name)
-		}
-		return nil
+		return certified(r.TLS.PeerCertificates[0], a, name)
 	}
 	token, has := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
 	if !has {
@@ -202,6 +194,27 @@ func named(r *http.Request, a Authority, name string) error {
 		return fmt.Errorf("the token is not for the node %q", name)
 	}
 	return nil
+}
+
+// certified returns nil if cloudcore has signed the certificate, for the node of that name.
+func certified(leaf *x509.Certificate, a Authority, name string) error {
+	ca, err := x509.ParseCertificate(a.CA)
+	if err != nil {
+		return fmt.Errorf("read cloudcore's authority: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(ca)
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+		return fmt.Errorf("verify the certificate of the device: %w", err)
+	}
+	if leaf.Subject.CommonName != nodePrefix+name {
+		return fmt.Errorf("the device has the certificate of %q, not of the node %s", leaf.Subject.CommonName, name)
+	}
+	return nil
+}
+
+func notAsked(name string) error {
+	return fmt.Errorf("nobody asked %s to join: zedkube-edge join", name)
 }
 
 // pass has cloudcore sign, with a token of this server's: what the device has shown is known to be good, and a

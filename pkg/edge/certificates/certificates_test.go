@@ -44,7 +44,10 @@ func (s *site) Authority() (Authority, error) {
 	return s.authority, nil
 }
 
-func (s *site) Asked(name string) bool { return name == "edge-1" || name == "edge-2" }
+func (s *site) Asked(name string) (string, bool) {
+	address, asked := map[string]string{"edge-1": "100.127.254.1", "edge-2": "100.127.254.2", "edge-3": ""}[name]
+	return address, asked
+}
 
 func newSite(t *testing.T) *site {
 	t.Helper()
@@ -65,26 +68,37 @@ func newSite(t *testing.T) *site {
 	s.authority.Serving = tls.Certificate{PrivateKey: serving, Certificate: [][]byte{s.signed(&x509.Certificate{
 		SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(192, 0, 2, 1)},
 	}, s.ca, &serving.PublicKey)}}
-	cloudcore := httptest.NewUnstartedServer(http.HandlerFunc(s.cloudcore))
-	cloudcore.TLS = &tls.Config{Certificates: []tls.Certificate{s.authority.Serving}}
-	cloudcore.StartTLS()
-	t.Cleanup(cloudcore.Close)
+	s.address = s.serve(s.cloudcore, tls.NoClientCert, Server.Serve)
+	return s
+}
+
+// serve has something serve before a cloudcore, and returns where.
+func (s *site) serve(cloudcore http.HandlerFunc, clients tls.ClientAuthType, serve func(Server, context.Context, net.Listener) error) string {
+	s.Helper()
+	behind := httptest.NewUnstartedServer(cloudcore)
+	roots := x509.NewCertPool()
+	roots.AddCert(s.ca)
+	behind.TLS = &tls.Config{
+		Certificates: []tls.Certificate{s.authority.Serving}, ClientAuth: clients, ClientCAs: roots,
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+	}
+	behind.StartTLS()
+	s.Cleanup(behind.Close)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	s.address = l.Addr().String()
 	log, _ := logtest.NewNullLogger()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(s.Context())
 	ended := make(chan error)
-	go func() { ended <- Server{Log: log, Kube: s, Behind: cloudcore.Listener.Addr().String()}.Serve(ctx, l) }()
-	t.Cleanup(func() {
+	go func() { ended <- serve(Server{Log: log, Kube: s, Behind: behind.Listener.Addr().String()}, ctx, l) }()
+	s.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Error(err)
+			s.Error(err)
 		}
 	})
-	return s
+	return l.Addr().String()
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {

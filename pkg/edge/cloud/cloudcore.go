@@ -46,7 +46,7 @@ func config(s settings.Settings, advertise []string) (string, error) {
 				},
 			},
 			"cloudStream": m{
-				"enable": s.CloudStream, "streamPort": settings.StreamBehind, "tunnelPort": settings.TunnelPort,
+				"enable": s.CloudStream, "streamPort": settings.StreamBehind, "tunnelPort": settings.TunnelBehind,
 				"tlsStreamCAFile": streamDir + "/streamCA.crt", "tlsStreamCertFile": streamDir + "/stream.crt", "tlsStreamPrivateKeyFile": streamDir + "/stream.key",
 			},
 			"dynamicController": m{"enable": false}, "router": m{"enable": false}, "taskManager": m{"enable": false},
@@ -138,6 +138,7 @@ func front(s settings.Settings) (all l) {
 	}
 	if s.CloudStream {
 		before("stream", "cloudstream", settings.StreamPort)["volumeMounts"] = l{m{"name": "stream", "mountPath": streamDir, "readOnly": true}}
+		before("tunnel", "tunnelport", settings.TunnelPort)
 	}
 	return all
 }
@@ -167,7 +168,7 @@ func lost(taint string) m {
 
 func containerPorts(s settings.Settings) (list l) {
 	for _, p := range s.All() {
-		if p.Inside == settings.StreamPort || p.Inside == settings.CertificatesPort {
+		if p.Inside == settings.CertificatesPort || p.Inside == settings.StreamPort || p.Inside == settings.TunnelPort {
 			continue // of the containers before it
 		}
 		list = append(list, m{"name": p.Name, "containerPort": p.Inside, "protocol": p.Protocol})

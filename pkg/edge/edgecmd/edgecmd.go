@@ -41,8 +41,10 @@ type Program struct {
 	Close   func() error                                       // closes the ports that cloudcore itself has, to others than its pod
 	// Certificates stands before the port at which devices get certificates, in a pod, until ctx is done.
 	Certificates func(ctx context.Context, kubeconfig string) error
-	Path         func(ctx context.Context, kubeconfig string) error // the path on one server, until ctx is done
-	Record       func(root string) types.OperationLog               // the audit trail of the device
+	// Tunnel stands before the port at which edge nodes open their tunnels, in a pod, until ctx is done.
+	Tunnel func(ctx context.Context, kubeconfig string) error
+	Path   func(ctx context.Context, kubeconfig string) error // the path on one server, until ctx is done
+	Record func(root string) types.OperationLog               // the audit trail of the device
 }
 
 // New is the command line. It is "zedkube edge", too, which runs this program.
@@ -103,6 +105,7 @@ func (c *commands) pods() []*cobra.Command {
 		of("close-ports", "Close the ports of cloudcore before which others stand", func(context.Context, string) error { return c.Close() }),
 		of("stream", "Pass on requests for edge nodes to cloudcore, of those who may", c.Stream),
 		of("certificates", "Pass on requests for certificates to cloudcore, of devices for their own names", c.Certificates),
+		of("tunnel", "Pass on tunnels to cloudcore, of edge nodes for their own names", c.Tunnel),
 		of("path", "Lead requests for edge nodes to cloudcore, on this server", c.Path),
 	}
 }

@@ -39,10 +39,11 @@ const (
 	StreamPort       = 10003
 	TunnelPort       = 10004
 
-	// Others stand before two of them (pkg/edge/certificates, pkg/edge/stream). There cloudcore listens itself, closed to
+	// Others stand before three of them (pkg/edge/certificates, pkg/edge/stream). There cloudcore listens itself, closed to
 	// all but its own pod.
 	CertificatesBehind = 10012
 	StreamBehind       = 10013
+	TunnelBehind       = 10014
 
 	nodePorts = 21000 // what a NodePort is above them: 31000 to 31004
 )
