@@ -10,7 +10,7 @@ import (
 // between two reads several are taken at once. Where much comes nothing waits.
 const (
 	gather = 500 * time.Millisecond
-	little = 64 << 10 // bytes per second
+	little = 16 << 10 // bytes in that time
 	// begins is how long a connection is new: handshakes and the first answers do not wait.
 	begins = 2 * time.Second
 )
@@ -22,9 +22,10 @@ type gathered struct {
 	once   sync.Once
 	closed chan struct{}
 
-	emptied time.Time // when a read last took all there was
-	taken   int       // bytes since then
-	pause   bool      // before the next read
+	emptied      time.Time // when a read last took all there was
+	since        time.Time // when taken began
+	taken, older int       // bytes that came since then, and in the time before
+	pause        bool      // before the next read
 }
 
 func gathers(conn net.Conn) *gathered {
@@ -42,14 +43,16 @@ func (g *gathered) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := g.Conn.Read(p)
-	g.taken, g.pause = g.taken+n, false
-	if n == len(p) { // there may be more
-		return n, err
-	}
 	now := time.Now()
-	since := now.Sub(g.emptied)
-	g.pause = since < 2*gather && float64(g.taken) < little*since.Seconds() && now.Sub(g.opened) > begins
-	g.emptied, g.taken = now, 0
+	if now.Sub(g.since) >= gather {
+		g.since, g.older, g.taken = now, g.taken, 0
+	}
+	g.taken, g.pause = g.taken+n, false
+	if n < len(p) { // else there may be more
+		several := now.Sub(g.emptied) < 2*gather
+		g.pause = several && g.taken < little && g.older < little && now.Sub(g.opened) > begins
+		g.emptied = now
+	}
 	return n, err
 }
 

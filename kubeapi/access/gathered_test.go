@@ -9,30 +9,37 @@ import (
 	"time"
 )
 
-// pipe is two connected ends; what is written to one waits in it until it is read, as in a socket.
+// pipe is a connection from which is read what is put into in; that waits there, as in a socket.
 type pipe struct {
 	net.Conn
-	in chan []byte
+	in   chan []byte
+	rest []byte
 }
 
-func (p *pipe) Read(b []byte) (int, error) {
-	first, open := <-p.in
-	if !open {
-		return 0, net.ErrClosed
+func (p *pipe) Read(b []byte) (n int, err error) {
+	if len(p.rest) == 0 {
+		first, open := <-p.in
+		if !open {
+			return 0, net.ErrClosed
+		}
+		p.rest = first
 	}
-	n := copy(b, first)
-	for n < len(b) {
+	for {
+		took := copy(b[n:], p.rest)
+		n, p.rest = n+took, p.rest[took:]
+		if n == len(b) {
+			return n, nil
+		}
 		select {
 		case more, open := <-p.in:
 			if !open {
 				return n, nil
 			}
-			n += copy(b[n:], more)
+			p.rest = more
 		default:
 			return n, nil
 		}
 	}
-	return n, nil
 }
 
 func (p *pipe) Close() error { close(p.in); return nil }
@@ -73,6 +80,7 @@ func TestLinesThatComeOneByOneAreReadTogether(t *testing.T) {
 		"ten lines a second":     {600, 100 * time.Millisecond, 130, 60, 130, gather},
 		"a line every 5 seconds": {100, 5 * time.Second, 130, 100, 100, 0},
 		"two megabytes a second": {2000, time.Millisecond, 2000, 1500, 2000, 0},
+		"many short ones":        {20000, time.Millisecond, 60, 15000, 20000, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
