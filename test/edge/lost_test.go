@@ -141,7 +141,11 @@ func (s *stage) oneOfThreeIsKilled() {
 func (s *stage) theServerOfOneOfThreeLosesPower() {
 	defer s.step("the server of one of three cloudcores loses its power")()
 	rig.Within(s.T, 4*time.Minute, func() string {
-		if pod := s.cloudcoreOf(0); s.home(pod) == 0 {
+		pod, found := s.findCloudcoreOf(0)
+		if !found {
+			return device(0) + " has no cloudcore"
+		}
+		if s.home(pod) == 0 {
 			s.kubectl(1, "-n", namespace, "delete", "pod", pod.Name)
 			return "the cloudcore of " + device(0) + " is on the first server"
 		}
@@ -192,6 +196,16 @@ func (s *stage) connectsAgain(before int, without ...int) time.Duration {
 // cloudcoreOf is the pod that has a device's tunnel.
 func (s *stage) cloudcoreOf(i int) corev1.Pod {
 	s.Helper()
+	pod, found := s.findCloudcoreOf(i)
+	if !found {
+		s.Fatalf("no cloudcore is that of %s", device(i))
+	}
+	return pod
+}
+
+// findCloudcoreOf reports false while the device has connected to none that is there.
+func (s *stage) findCloudcoreOf(i int) (corev1.Pod, bool) {
+	s.Helper()
 	node, err := s.Client().CoreV1().Nodes().Get(s.Context(), device(i), metav1.GetOptions{})
 	if err != nil {
 		s.Fatal(err)
@@ -200,9 +214,9 @@ func (s *stage) cloudcoreOf(i int) corev1.Pod {
 	pods := s.pods(cloudcore)
 	n := slices.IndexFunc(pods, func(p corev1.Pod) bool { return at != "" && (p.Status.PodIP == at || p.Status.HostIP == at) })
 	if n < 0 {
-		s.Fatalf("no cloudcore is that of %s: %q", device(i), at)
+		return corev1.Pod{}, false
 	}
-	return pods[n]
+	return pods[n], true
 }
 
 // killIn kills the processes in a pod's containers whose arguments contain a word.
