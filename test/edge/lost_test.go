@@ -93,7 +93,7 @@ func (s *stage) itsServerLosesPower() {
 	s.Logf("another cloudcore is ready %s after the first was lost, and %s is served by it after %s", another, device(1), served)
 	s.Logf("of %s, which is cut off, kubectl logs says after %s at most: %s", device(0), longest, said)
 	if longest > 30*time.Second {
-		s.Errorf("whoever asked for the log of a device that is cut off waited for %s", longest)
+		s.Errorf("kubectl logs of a device that is cut off took %s", longest)
 	}
 	if err := s.HealEdge(0); err != nil {
 		s.Fatal(err)

@@ -44,14 +44,9 @@ func (s Server) tunnels() http.Handler {
 	behind := &url.URL{Scheme: "https", Host: s.Behind}
 	rarely := &rate.Sometimes{Interval: time.Second} // neither a stranger nor edgecore, which tries every 2 s, fills the log
 	pass := &httputil.ReverseProxy{
-		// cloudcore finds the tunnel by this name and this address, which it gives to the one who said them last.
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(behind)
 			r.Out.URL.Path, r.Out.URL.RawPath, r.Out.URL.RawQuery = tunnelPath, "", ""
-			name := r.In.Header.Get(tunnelName)
-			address, _ := s.Kube.Asked(name)
-			r.Out.Header.Set(tunnelName, name)
-			r.Out.Header.Set(tunnelAddress, cmp.Or(address, name)) // without any it would take 127.0.0.1
 		},
 		Transport: &http.Transport{DialTLSContext: s.dial, ResponseHeaderTimeout: passWithin, DisableKeepAlives: true},
 		ErrorLog:  stdlog.New(io.Discard, "", 0),
@@ -62,35 +57,40 @@ func (s Server) tunnels() http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+tunnelPath, func(w http.ResponseWriter, r *http.Request) {
-		if code, err := s.admitTunnel(r); err != nil {
+		name := r.Header.Get(tunnelName)
+		address, code, err := s.admitTunnel(r, name)
+		if err != nil {
 			rarely.Do(func() {
-				s.Log.WithError(err).Warnf("refused a tunnel for %q to %s", r.Header.Get(tunnelName), r.RemoteAddr)
+				s.Log.WithError(err).Warnf("refused a tunnel for %q to %s", name, r.RemoteAddr)
 			})
 			boundedhttp.Refuse(w, err.Error(), code)
 			return
 		}
+		// cloudcore finds the tunnel by this name and this address, which it gives to the one who said them last.
+		r.Header.Set(tunnelName, name)
+		r.Header.Set(tunnelAddress, cmp.Or(address, name)) // without any it would take 127.0.0.1
 		pass.ServeHTTP(w, r)
 	})
 	return mux
 }
 
-// admitTunnel says why there is no tunnel.
-func (s Server) admitTunnel(r *http.Request) (int, error) {
+// admitTunnel returns the address of the edge node that asks for a tunnel under a name, or says why there is none.
+func (s Server) admitTunnel(r *http.Request, name string) (address string, code int, err error) {
 	a, err := s.Kube.Authority()
 	if err != nil {
-		return http.StatusServiceUnavailable, err
+		return "", http.StatusServiceUnavailable, err
 	}
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		return http.StatusUnauthorized, errors.New("there is no certificate")
+		return "", http.StatusUnauthorized, errors.New("there is no certificate")
 	}
-	name := r.Header.Get(tunnelName)
 	if err := certified(r.TLS.PeerCertificates[0], a, name); err != nil {
-		return http.StatusUnauthorized, err
+		return "", http.StatusUnauthorized, err
 	}
-	if _, asked := s.Kube.Asked(name); !asked {
-		return http.StatusForbidden, notAsked(name)
+	address, asked := s.Kube.Asked(name)
+	if !asked {
+		return "", http.StatusForbidden, notAsked(name)
 	}
-	return http.StatusOK, nil
+	return address, http.StatusOK, nil
 }
 
 // dial dials cloudcore itself with a certificate of this server's: the device's cannot be passed on.
