@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/pkg/edge/edgecmd"
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/golden"
 	"github.com/zedkube/zedkube/test/rig"
@@ -165,22 +164,12 @@ func TestTheWalkThroughOfTheDocument(t *testing.T) {
 }
 
 // printed is what a command has printed so far.
-type printed struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (p *printed) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.all.Write(b)
-}
+type printed struct{ cmdtest.Printed }
 
 func (p *printed) differs(shown []string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if why := differ(steady(p.all.String()), shown); why != "" {
-		return fmt.Errorf("%s, of\n%s", why, p.all.String())
+	all := p.String()
+	if why := differ(steady(all), shown); why != "" {
+		return fmt.Errorf("%s, of\n%s", why, all)
 	}
 	return nil
 }
@@ -196,7 +185,7 @@ func (r *reader) types(ctx context.Context, lines []line) {
 		r.until(lines[0].command, func() error {
 			var out printed
 			if err := r.runs(&out, lines[0].command); err != nil {
-				return fmt.Errorf("%w\n%s", err, out.all.String())
+				return fmt.Errorf("%w\n%s", err, out.String())
 			}
 			return out.differs(steady(strings.Join(shown, "\n")))
 		})
@@ -211,7 +200,7 @@ func (r *reader) types(ctx context.Context, lines []line) {
 		shown = slices.Concat(shown, l.shows)
 	}
 	if err := <-ended; err != nil {
-		r.Fatalf("%s: %v\n%s", lines[0].command, err, out.all.String())
+		r.Fatalf("%s: %v\n%s", lines[0].command, err, out.String())
 	}
 	if err := out.differs(steady(strings.Join(shown, "\n"))); err != nil {
 		r.Fatalf("%s: %v", lines[0].command, err)

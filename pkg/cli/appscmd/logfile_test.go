@@ -10,12 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/test/cmdtest"
 )
 
 // fileStage is a device with logs of the kube container.
@@ -126,23 +126,12 @@ func TestWhatIsNoLogFileIsAnError(t *testing.T) {
 }
 
 // collected is what a command has printed so far.
-type collected struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (c *collected) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.text.Write(p)
-}
+type collected struct{ cmdtest.Printed }
 
 func (c *collected) until(t *testing.T, want string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
-		c.mu.Lock()
-		got := c.text.String()
-		c.mu.Unlock()
+		got := c.String()
 		if got == want {
 			return
 		}

@@ -104,36 +104,18 @@ func TestChangesAreALineForEachField(t *testing.T) {
 	}
 }
 
-// shared is a buffer for two goroutines.
-type shared struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *shared) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *shared) holds(text string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Contains(s.b.String(), text)
-}
-
 func TestAWatchTellsOfTopicsThatChangeComeAndGo(t *testing.T) {
 	root := cmdtest.TopicsDevice(t)
-	var out, said shared
+	var out, said cmdtest.Printed
 	w := topicsWatch{selected: selectedTopics{root: root}, outputs: asTable(), out: terminal.Terminal{Writer: &out, Fd: -1}, said: &said}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.run(ctx) }()
-	await := func(s *shared, text string) {
+	await := func(o *cmdtest.Printed, text string) {
 		t.Helper()
-		for end := time.Now().Add(2 * time.Minute); !s.holds(text); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); !strings.Contains(o.String(), text); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%q did not come; what did:\n%s", text, s.b.String())
+				t.Fatalf("%q did not come; what did:\n%s", text, o.String())
 			}
 		}
 	}
