@@ -106,9 +106,9 @@ fmt: bin/tools/golangci-lint ## format as lint wants it
 bench: build clusters ## measure; writes docs/performance.md
 	$(ALIKE) go run -tags $(TAGS) ./test/bench
 
-soak: clusters releases kubeedge tested ## scenes with kills and faults, judged by rules: writes docs/reliability.md. FOR=8h; SCENE=name SEED=n repeats one
+soak: clusters releases kubeedge tested ## scenes with kills and faults, judged by rules: writes docs/reliability.md. FOR=8h; CONTINUE=1 goes on with the last one; SCENE=name SEED=n repeats one
 	$(ALIKE) ZEDKUBE_PROGRAM=$(CURDIR)/bin/tested/zedkube go run -tags $(TAGS) ./test/soak \
-		$(if $(SCENE),-scene '$(SCENE)') $(if $(SEED),-seed '$(SEED)') $(if $(FOR),-for '$(FOR)') $(if $(SHORT),-short)
+		$(if $(SCENE),-scene '$(SCENE)') $(if $(SEED),-seed '$(SEED)') $(if $(FOR),-for '$(FOR)') $(if $(SHORT),-short) $(if $(CONTINUE),-continue)
 
 test-upgrade: cluster releases tested ## three real servers from Kubernetes 1.34 to 1.35, and from etcd 3.5 to 3.6; as root; a part of soak
 	$(ALIKE) ZEDKUBE_PROGRAM=$(CURDIR)/bin/tested/zedkube go test -vet=off -tags $(TAGS),soak -run '^TestSoak' -count=1 -timeout 3h -v ./test/upgrade

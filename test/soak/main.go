@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -30,8 +31,12 @@ type options struct {
 	seed    uint64   // 0: another for every run
 	long    time.Duration
 	short   bool
+	more    bool // goes on with the runs of the soak before
 	out     string
 }
+
+// runs is where a soak notes its runs.
+const runs = "bin/soak/runs.jsonl"
 
 func main() {
 	var o options
@@ -41,6 +46,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 0, "one run with this seed; 0 is another for every run, and with CI=true 1, 2 and so on")
 	flag.DurationVar(&o.long, "for", 0, "how long; 0 is one run of every scene")
 	flag.BoolVar(&o.short, "short", false, "short runs, as in make test")
+	flag.BoolVar(&o.more, "continue", false, "count the runs of the soak before too, of which "+runs+" has notes")
 	flag.StringVar(&o.out, "out", "", "where the report goes; by default "+document+" of all scenes, else nowhere")
 	flag.Parse()
 	if only != "" {
@@ -82,7 +88,12 @@ func soak(ctx context.Context, o options) error {
 		}
 	}
 	report := newReport(time.Now())
-	report.short = o.short
+	if o.out != "" {
+		report.book = runs
+	}
+	if err := report.open(o.more); err != nil {
+		return err
+	}
 	for ctx.Err() == nil {
 		s, ok := report.next(all, o)
 		if !ok {
@@ -96,7 +107,9 @@ func soak(ctx context.Context, o options) error {
 		if o.seed == 0 { // who repeats a run has not seen the ones before it
 			earlier = report.hits()
 		}
-		report.add(s, func() (Counts, time.Duration, uint64, error) { return once(ctx, s, one, earlier, os.Stdout) })
+		if err := report.add(s, o.short, func() (Counts, time.Duration, uint64, error) { return once(ctx, s, one, earlier, os.Stdout) }); err != nil {
+			return err
+		}
 	}
 	for _, s := range scenes() {
 		why := "not a part of this run"
@@ -137,7 +150,7 @@ func once(ctx context.Context, s Scene, o options, earlier Counts, log io.Writer
 	r := &Run{Seed: seed, Dir: dir, Program: o.program, Log: log, Short: o.short, Earlier: earlier}
 	counts, took := r.play(ctx, s)
 	if len(counts.Found) == 0 {
-		return counts, took, seed, os.RemoveAll(dir)
+		return counts, took, seed, errors.Join(context.Cause(ctx), os.RemoveAll(dir)) // half a run is none
 	}
 	fmt.Fprintf(log, "%s; repeat it: make soak SCENE=%s SEED=%d\n", dir, s.Name, seed)
 	return counts, took, seed, nil

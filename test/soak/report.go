@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed" // what was found and fixed
 	"fmt"
 	"maps"
@@ -17,10 +18,13 @@ import (
 
 // report is docs/reliability.md, row by row.
 type report struct {
-	began  time.Time
-	commit string // that ran
-	short  bool   // short runs
-	rows   []*row
+	began   time.Time
+	earlier time.Duration // of runs that an earlier soak has noted
+	commit  string        // that runs
+	commits []string      // that have run
+	short   int           // runs
+	rows    []*row
+	book    string // a file for the runs, see done; "" for none
 }
 
 // row is all runs of a scene.
@@ -29,6 +33,7 @@ type row struct {
 	Counts
 	runs   int
 	took   time.Duration
+	gained bool     // the last run came to listed points that lacked hits, and some still do
 	found  []string // with seed
 	notRun string   // why
 	cannot bool     // run here
@@ -47,22 +52,31 @@ func (r *report) row(s Scene) *row {
 	return r.rows[len(r.rows)-1]
 }
 
-// next is the scene of the next run: of those that were run least, the one that takes least. Where
-// the time is bounded it is one that has time left. False: enough was run.
+// next is the scene of the next run: first one that was not run yet, then one whose last run came
+// to points that lacked hits and that has more of them, then any; of these the one that was run least, and of
+// these the one that takes least. Where the time is bounded it is one that has time left. False:
+// enough was run.
 func (r *report) next(all []Scene, o options) (next Scene, ok bool) {
-	least := 0
-	var takes time.Duration
+	type order struct {
+		later int
+		runs  int
+		takes time.Duration
+	}
+	var first order
 	for _, s := range all {
 		row := r.row(s)
-		about := s.takes()
+		is := order{runs: row.runs, takes: s.takes()}
 		if row.runs > 0 {
-			about = row.took / time.Duration(row.runs)
+			is.takes = row.took / time.Duration(row.runs)
+			if is.later = 1; !row.gained {
+				is.later = 2
+			}
 		}
 		switch {
 		case row.cannot, row.runs > 0 && (o.long == 0 || o.seed != 0): // once is enough
-		case o.long > 0 && time.Since(r.began)+about > o.long:
-		case !ok || row.runs < least || row.runs == least && about < takes:
-			next, least, takes, ok = s, row.runs, about, true
+		case o.long > 0 && time.Since(r.began)+is.takes > o.long:
+		case !ok || cmp.Or(cmp.Compare(is.later, first.later), cmp.Compare(is.runs, first.runs), cmp.Compare(is.takes, first.takes)) < 0:
+			next, first, ok = s, is, true
 		}
 	}
 	return next, ok
@@ -76,26 +90,55 @@ func (r *report) miss(s Scene, why string) {
 }
 
 // add runs a scene once and counts what came of it.
-func (r *report) add(s Scene, once func() (Counts, time.Duration, uint64, error)) {
-	to := r.row(s)
+func (r *report) add(s Scene, short bool, once func() (Counts, time.Duration, uint64, error)) error {
 	counts, took, seed, err := once()
 	if err != nil {
+		to := r.row(s)
 		to.notRun = err.Error()
 		to.cannot = true
-		return
+		return nil
 	}
+	run := done{s.Name, seed, r.commit, short, took, counts}
+	r.count(s, run)
+	return run.note(r.book)
+}
+
+// count counts a run.
+func (r *report) count(s Scene, run done) {
+	to := r.row(s)
+	lacked := r.lacks(s)
 	to.runs++
-	to.took += took
-	to.Operations += counts.Operations
-	to.Histories += counts.Histories
-	for _, sum := range []struct{ to, from map[string]int }{{to.Kills, counts.Kills}, {to.Faults, counts.Faults}, {to.Checked, counts.Checked}} {
+	to.took += run.Took
+	to.Operations += run.Operations
+	to.Histories += run.Histories
+	for _, sum := range []struct{ to, from map[string]int }{{to.Kills, run.Kills}, {to.Faults, run.Faults}, {to.Checked, run.Checked}} {
 		for what, n := range sum.from {
 			sum.to[what] += n
 		}
 	}
-	for _, what := range counts.Found {
-		to.found = append(to.found, fmt.Sprintf("seed %d, commit %s: %s", seed, r.commit, what))
+	lacks := r.lacks(s)
+	to.gained = 0 < lacks && lacks < lacked
+	for _, what := range run.Found {
+		to.found = append(to.found, fmt.Sprintf("seed %d, commit %s: %s", run.Seed, run.Commit, what))
 	}
+	if !slices.Contains(r.commits, run.Commit) {
+		r.commits = append(r.commits, run.Commit)
+	}
+	if run.Short {
+		r.short++
+	}
+}
+
+// lacks is how many hits the listed points of a scene lack.
+func (r *report) lacks(s Scene) (n int) {
+	hit := r.hits()
+	for _, point := range s.KillPoints {
+		n += max(0, enough-hit.Kills[point])
+	}
+	for _, point := range s.FaultPoints {
+		n += max(0, enough-hit.Faults[point])
+	}
+	return n
 }
 
 // hits is how often each point was hit, whatever the scene.
@@ -110,6 +153,19 @@ func (r *report) hits() Counts {
 		}
 	}
 	return all
+}
+
+// runs is how many there were.
+func (r *report) runs() (n int) {
+	for _, row := range r.rows {
+		n += row.runs
+	}
+	return n
+}
+
+// long is how long all runs took.
+func (r *report) long(now time.Time) time.Duration {
+	return (r.earlier + now.Sub(r.began)).Round(time.Second)
 }
 
 func (r *report) findings() (n int) {
@@ -131,15 +187,15 @@ func (r *report) text(now time.Time) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, `# Reliability
 
-Written by `+"`make soak`"+` on %s, after a run of %s (commit %s, %d CPUs, %s/%s).
+Written by `+"`make soak`"+` on %s, after %d runs of %s together (commit %s, %d CPUs, %s/%s).
 
 Agents are killed with SIGKILL, meet faults at their API server, lose it, reboot. What they publish, what the API server has and is asked, and
 when agents and devices run is recorded as one history of each run. It is judged afterwards by the rules below (test/history), which are themselves tested
 with violations of each kind. A kill point is a distinct place at which an agent dies; a fault point is a fault together with what the drain was doing.
 
-`, now.UTC().Format(time.DateOnly), now.Sub(r.began).Round(time.Second), r.commit, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
-	if r.short {
-		s.WriteString("All runs are short ones, as in `make test`: they kill and ask less, and play a fifth of the histories.\n\n")
+`, now.UTC().Format(time.DateOnly), r.runs(), r.long(now), strings.Join(r.commits, ", "), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+	if r.short > 0 {
+		fmt.Fprintf(&s, "%d runs are short ones, as in `make test`: they kill and ask less, and play a fifth of the histories.\n\n", r.short)
 	}
 	r.writeNight(&s, now)
 	s.WriteString("## On a real control plane\n\n| scene | runs | kills (points) | faults (points) | operations | checks | found | time |\n|---|---|---|---|---|---|---|---|\n")
@@ -163,6 +219,7 @@ with violations of each kind. A kill point is a distinct place at which an agent
 	r.writeRules(&s)
 	r.writeFound(&s)
 	writeFixed(&s)
+	r.writeSeldom(&s)
 	return s.String()
 }
 
@@ -176,9 +233,10 @@ func (r *row) verdict() string {
 	return "nothing"
 }
 
-// writeScenes says what each scene is, and which listed points it did not reach.
+// writeScenes says what each scene is, and how many listed points it did not reach.
 func (r *report) writeScenes(s *strings.Builder) {
 	s.WriteString("\n## Scenes\n\nOne of them: `make soak SCENE=name`, with `SEED=n` as it was.\n\n")
+	hit := r.hits()
 	for _, row := range r.rows {
 		fmt.Fprintf(s, "- `%s`: %s.", row.Name, row.Does)
 		if row.notRun != "" {
@@ -188,9 +246,11 @@ func (r *report) writeScenes(s *strings.Builder) {
 			what   string
 			listed []string
 			hit    map[string]int
-		}{{"kill", row.KillPoints, row.Kills}, {"fault", row.FaultPoints, row.Faults}} {
+		}{{"kill", row.KillPoints, hit.Kills}, {"fault", row.FaultPoints, hit.Faults}} {
 			if len(points.listed) > 0 {
-				fmt.Fprintf(s, " %s", reached(points.what, points.listed, points.hit))
+				seldom, never := tooSeldom(points.listed, points.hit)
+				fmt.Fprintf(s, " Of %d listed %s points %d were hit at least %d times, %d less often, %d never.", len(points.listed), points.what,
+					len(points.listed)-len(seldom)-len(never), enough, len(seldom), len(never))
 			}
 		}
 		s.WriteString("\n")
@@ -200,25 +260,43 @@ func (r *report) writeScenes(s *strings.Builder) {
 // enough is how often each listed point is to be hit.
 const enough = 3
 
-// reached compares what was listed with what was hit.
-func reached(what string, listed []string, hit map[string]int) string {
-	var never, seldom []string
+// tooSeldom are the listed points that were not hit often enough.
+func tooSeldom(listed []string, hit map[string]int) (seldom, never []string) {
 	for _, point := range listed {
 		switch n := hit[point]; {
 		case n == 0:
-			never = append(never, "`"+point+"`")
+			never = append(never, point)
 		case n < enough:
-			seldom = append(seldom, "`"+point+"`")
+			seldom = append(seldom, point)
 		}
 	}
-	text := fmt.Sprintf("Of %d listed %s points %d were hit at least %d times.", len(listed), what, len(listed)-len(never)-len(seldom), enough)
-	if len(seldom) > 0 {
-		text += " Less often: " + strings.Join(seldom, ", ") + "."
+	return seldom, never
+}
+
+// writeSeldom lists the points that were not hit often enough, last: there may be many.
+func (r *report) writeSeldom(s *strings.Builder) {
+	fmt.Fprintf(s, "\n## Points that were hit less than %d times\n\n", enough)
+	hit, none := r.hits(), true
+	for _, row := range r.rows {
+		for _, points := range []struct {
+			listed []string
+			hit    map[string]int
+		}{{row.KillPoints, hit.Kills}, {row.FaultPoints, hit.Faults}} {
+			seldom, never := tooSeldom(points.listed, points.hit)
+			for _, some := range []struct {
+				how    string
+				points []string
+			}{{"seldom", seldom}, {"never", never}} {
+				if len(some.points) > 0 {
+					none = false
+					fmt.Fprintf(s, "- `%s`, %s: `%s`\n", row.Name, some.how, strings.Join(some.points, "`, `"))
+				}
+			}
+		}
 	}
-	if len(never) > 0 {
-		text += " Never: " + strings.Join(never, ", ") + "."
+	if none {
+		s.WriteString("None.\n")
 	}
-	return text
 }
 
 // writePoints says of all kill points that the program lists which scene reaches them, and how
@@ -272,7 +350,7 @@ func (r *report) writeRules(s *strings.Builder) {
 }
 
 func (r *report) writeFound(s *strings.Builder) {
-	s.WriteString("\n## Found in this run\n\n")
+	s.WriteString("\n## Found in these runs\n\n")
 	if r.findings() == 0 {
 		s.WriteString("Nothing.\n")
 	}
@@ -306,7 +384,7 @@ const (
 
 // writeNight compares this run with the goals of a night.
 func (r *report) writeNight(s *strings.Builder, now time.Time) {
-	long := now.Sub(r.began)
+	long := r.long(now)
 	at := func(n int) int { return int(float64(n) * float64(night) / float64(long)) }
 	var kills, faults, histories int
 	run, hit := 0, r.hits()
@@ -328,9 +406,9 @@ func (r *report) writeNight(s *strings.Builder, now time.Time) {
 		}
 		return n
 	}
-	fmt.Fprintf(s, "## Compared with a night\n\nA night is %g hours on two cores. The last column is what came of this run times %.1f; it is no measurement.\n\n", night.Hours(), float64(night)/float64(long))
-	s.WriteString("| | goal of a night | this run | a night like this run |\n|---|---|---|---|\n")
-	fmt.Fprintf(s, "| length | %s | %s | |\n", night, long.Round(time.Second))
+	fmt.Fprintf(s, "## Compared with a night\n\nA night is %g hours on two cores. The last column is what came of these runs times %.1f; it is no measurement.\n\n", night.Hours(), float64(night)/float64(long))
+	s.WriteString("| | goal of a night | these runs | a night of such runs |\n|---|---|---|---|\n")
+	fmt.Fprintf(s, "| length | %s | %s | |\n", night, long)
 	fmt.Fprintf(s, "| scenes | %d | %d | |\n", len(r.rows), run)
 	fmt.Fprintf(s, "| kills | %d | %d | %d |\n", nightKills, kills, at(kills))
 	fmt.Fprintf(s, "| listed kill points, hit %d times or more | %d | %d | |\n", enough, len(killPoints), often(killPoints, hit.Kills))

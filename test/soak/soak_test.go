@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func TestTheNextSceneIsOneThatWasRunLeastAndHasTimeLeft(t *testing.T) {
 		"in turn":                {options{long: time.Hour}, 0, "quick slow quick slow quick quick quick quick quick"},
 	} {
 		report := newReport(time.Now().Add(-r.spent))
-		report.add(away, ran(0, errors.New("not here")))
+		add(t, report, away, ran(0, errors.New("not here")))
 		var got []string
 		for len(got) < 9 {
 			s, ok := report.next(all, r.asked)
@@ -70,12 +71,104 @@ func TestTheNextSceneIsOneThatWasRunLeastAndHasTimeLeft(t *testing.T) {
 			}
 			got = append(got, s.Name)
 			took := max(s.Takes, time.Minute)
-			report.add(s, ran(took, nil))
+			add(t, report, s, ran(took, nil))
 			report.began = report.began.Add(-took)
 		}
 		if strings.Join(got, " ") != r.want {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+func add(t *testing.T, r *report, s Scene, once func() (Counts, time.Duration, uint64, error)) {
+	t.Helper()
+	if err := r.add(s, true, once); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestScenesThatCameToPointsThatLackHitsComeFirst(t *testing.T) {
+	killed := func(points ...string) func() (Counts, time.Duration, uint64, error) {
+		counts := newCounts()
+		for _, point := range points {
+			counts.Kills[point]++
+		}
+		return func() (Counts, time.Duration, uint64, error) { return counts, 2 * time.Minute, 1, nil }
+	}
+	quick, kills := Scene{Name: "quick"}, Scene{Name: "kills", KillPoints: []string{"a", "b"}, Takes: 2 * time.Minute}
+	report, all := newReport(time.Now()), []Scene{quick, kills}
+	asked := options{long: time.Hour}
+	for i, step := range []struct {
+		want string
+		then []string
+	}{
+		{"quick", nil},
+		{"kills", []string{"a"}},
+		{"kills", []string{"a"}},
+		{"kills", []string{"a", "b"}},
+		{"kills", []string{"a"}}, // that has hits enough: nothing is gained
+		{"quick", nil},
+		{"quick", nil},
+		{"quick", nil},
+		{"quick", nil},
+		{"kills", []string{"b", "b"}}, // its turn: as often as the other
+		{"quick", nil},
+	} {
+		s, ok := report.next(all, asked)
+		if !ok || s.Name != step.want {
+			t.Fatalf("step %d: %q, wanted %q", i, s.Name, step.want)
+		}
+		add(t, report, s, killed(step.then...))
+	}
+}
+
+func TestASoakGoesOnWithTheRunsOfTheOneBefore(t *testing.T) {
+	book := filepath.Join(t.TempDir(), "new", "runs.jsonl")
+	began := time.Now()
+	open := func(more bool) *report {
+		t.Helper()
+		r := newReport(began)
+		r.book, r.commit = book, "c"+strconv.FormatBool(more)
+		if err := r.open(more); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	point := reachedBy("killpoints")[0]
+	one := func(r *report) {
+		t.Helper()
+		add(t, r, scenes()[1], func() (Counts, time.Duration, uint64, error) {
+			return Counts{Kills: map[string]int{point: 2}, Operations: 5, Checked: map[string]int{"complete": 3}, Found: []string{"a lie"}}, time.Minute, 7, nil
+		})
+	}
+	one(open(true)) // there is none before
+	second := open(true)
+	second.commit = "another"
+	one(second)
+	text := open(true).text(began.Add(time.Hour))
+	for _, want := range []string{
+		"after 2 runs of 1h2m0s together (commit ctrue, another,",
+		"2 runs are short ones",
+		"| killpoints | 2 | 4 (1) | 0 (0) | 10 | 6 | **2** | 2m0s |",
+		"- `killpoints`, seed 7, commit another: a lie",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q", want)
+		}
+	}
+	if r := open(false); r.runs() != 0 {
+		t.Errorf("a new soak begins with %d runs", r.runs())
+	}
+	if r := open(true); r.runs() != 0 {
+		t.Errorf("after a new soak the one before it stands with %d runs", r.runs())
+	}
+	if err := os.WriteFile(book, []byte(`{"scene":"gone"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newReport(began)
+	r.book = book
+	if err := r.open(true); err == nil || !strings.Contains(err.Error(), `no scene "gone"`) {
+		t.Errorf("a run of a scene that is gone: %v", err)
 	}
 }
 
@@ -107,26 +200,27 @@ func TestTheReportSaysWhatWasFoundAndWhatWasNotReached(t *testing.T) {
 	often, seldom := points[0], points[1]
 	real := Scene{Name: "real", Does: "something", KillPoints: []string{often, "b", "c"}}
 	for _, found := range [][]string{nil, {"a lie"}} {
-		r.add(real, func() (Counts, time.Duration, uint64, error) {
+		add(t, r, real, func() (Counts, time.Duration, uint64, error) {
 			return Counts{Kills: map[string]int{often: 2, seldom: 1, "b": 1}, Operations: 5, Checked: map[string]int{"complete": 3, "TestX": 1}, Found: found}, time.Minute, 7, nil
 		})
 	}
-	r.add(Scene{Name: "fake", Does: "nothing real", Fake: true}, func() (Counts, time.Duration, uint64, error) {
+	add(t, r, Scene{Name: "fake", Does: "nothing real", Fake: true}, func() (Counts, time.Duration, uint64, error) {
 		return Counts{Histories: 1000}, time.Second, 8, nil
 	})
-	r.add(Scene{Name: "away", Does: "nothing", Needs: nil}, func() (Counts, time.Duration, uint64, error) {
+	add(t, r, Scene{Name: "away", Does: "nothing", Needs: nil}, func() (Counts, time.Duration, uint64, error) {
 		return Counts{}, 0, 0, errors.New("no root")
 	})
 	r.miss(Scene{Name: "late", Does: "nothing"}, "the time was over")
 	text := r.text(began.Add(time.Hour))
 	for _, want := range []string{
-		"after a run of 1h0m0s",
+		"after 3 runs of 1h0m0s together (commit " + commit() + ", ",
 		"| real | 2 | 8 (3) | 0 (0) | 10 | 8 | **1** | 2m0s |",
 		"| fake | 1 | 1000 | 0 (0) | nothing | 1s |",
 		"Together 1000 histories.",
 		"| away | 0 | 0 (0) | 0 (0) | 0 | 0 | not run | 0s |",
 		"Not run here: no root.",
-		"Of 3 listed kill points 1 were hit at least 3 times. Less often: `b`. Never: `c`.",
+		"Of 3 listed kill points 1 were hit at least 3 times, 1 less often, 1 never.",
+		"- `real`, seldom: `b`\n- `real`, never: `c`\n",
 		"while a pod, a volume or the quorum needs the node | 6 |",
 		"| TestX | judged by the test itself | 2 |",
 		"- `real`, seed 7, commit " + commit() + ": a lie",
