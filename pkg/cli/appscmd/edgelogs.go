@@ -62,12 +62,12 @@ func offline(ctx context.Context, p device.Paths, node types.Node, what string) 
 	return errors.New(said + "; this device has not measured it before")
 }
 
-// readEdge is read of a pod at the edge. Where its node says nothing for edgeSilent it ends; a log that is followed, and
-// has begun, only where the node is offline.
+// readEdge is read of a pod at the edge. Where its node says nothing for edgeSilent it ends; a log that is followed
+// only where the node is offline: its pod may have nothing to say.
 func (s source) readEdge(ctx context.Context, kube logsAsker, p device.Paths, o logsOptions, lines chan<- loggedLine) error {
 	reading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	waits, ended, began := make(chan bool), make(chan error, 1), false
+	waits, ended := make(chan bool), make(chan error, 1)
 	go func() { ended <- s.read(reading, kube, o, lines, func(now bool) { waits <- now }) }()
 	silence := time.NewTimer(edgeSilent)
 	defer silence.Stop()
@@ -82,10 +82,9 @@ func (s source) readEdge(ctx context.Context, kube logsAsker, p device.Paths, o 
 			if silence.Stop(); waiting {
 				silence.Reset(edgeSilent)
 			}
-			began = began || !waiting
 		case <-silence.C:
 			err := s.silent(ctx, kube, p)
-			if err == nil && began && o.follow {
+			if err == nil && o.follow {
 				silence.Reset(edgeSilent)
 				continue
 			}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	stdlog "log"
@@ -36,8 +37,9 @@ const (
 	headerBytes  = 64 << 10
 	headerWithin = 10 * time.Second
 	// answerWithin is how long an edge node may take to begin its answer. KubeEdge itself waits for ever for one
-	// that is cut off.
+	// that is cut off. A log that is followed has no such limit: its answer begins with its next line.
 	answerWithin = 10 * time.Second
+	looksEvery   = 5 * time.Second // whether the edge node of a request is still Ready
 	asksWithin   = 5 * time.Second // of the API server, whether somebody may
 	meetsWithin  = 5 * time.Second // cloudcore beside it, before that begins to ask the edge node
 	idleFor      = 2 * time.Minute
@@ -113,6 +115,14 @@ func (s Server) handler() (http.Handler, error) {
 		return nil, err
 	}
 	behind := &url.URL{Scheme: "https", Host: s.Behind}
+	follow := &http.Transport{
+		TLSClientConfig:     config,
+		DialContext:         (&net.Dialer{Timeout: meetsWithin}).DialContext,
+		TLSHandshakeTimeout: meetsWithin,
+		DisableKeepAlives:   true,
+	}
+	other := follow.Clone()
+	other.ResponseHeaderTimeout = answerWithin
 	pass := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(behind)
@@ -125,17 +135,15 @@ func (s Server) handler() (http.Handler, error) {
 			}
 		},
 		FlushInterval: -1, // a log is followed
-		Transport: &http.Transport{
-			TLSClientConfig:       config,
-			DialContext:           (&net.Dialer{Timeout: meetsWithin}).DialContext,
-			TLSHandshakeTimeout:   meetsWithin,
-			ResponseHeaderTimeout: answerWithin,
-			DisableKeepAlives:     true,
-		},
-		ErrorLog: stdlog.New(io.Discard, "", 0),
+		Transport:     transports{follow: follow, other: other},
+		ErrorLog:      stdlog.New(io.Discard, "", 0),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			to, _ := r.Context().Value(found{}).(Node)
 			s.Log.WithError(err).Warnf("no answer of edge node %s", to.Name)
+			if why := (offlineError{}); errors.As(context.Cause(r.Context()), &why) {
+				boundedhttp.Refuse(w, why.Error(), silent)
+				return
+			}
 			boundedhttp.Refuse(w, fmt.Sprintf("edge node %s has not answered within %s", to.Name, answerWithin), silent)
 		},
 	}
@@ -152,8 +160,46 @@ func (s Server) handler() (http.Handler, error) {
 		if r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" {
 			s.Log.Infof("%s: %s %s of %s", who.Name, r.Method, r.URL.Path, to.Name)
 		}
-		pass.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), found{}, to)))
+		ctx, cancel := context.WithCancelCause(context.WithValue(r.Context(), found{}, to))
+		defer cancel(nil)
+		go s.watch(ctx, to, cancel)
+		pass.ServeHTTP(w, r.WithContext(ctx))
 	}), nil
+}
+
+// watch ends a request when its edge node is no longer Ready: KubeEdge would let it wait.
+func (s Server) watch(ctx context.Context, to Node, end context.CancelCauseFunc) {
+	next := time.NewTicker(looksEvery)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+			if now, known := s.Kube.Node(to.Name); known && !now.Since.IsZero() {
+				end(offlineError{now})
+				return
+			}
+		}
+	}
+}
+
+// offlineError is why a request for an edge node is not answered.
+type offlineError struct{ Node }
+
+func (e offlineError) Error() string {
+	return fmt.Sprintf("edge node %s is offline since %s; its logs can be read when it is back", e.Name, e.Since.UTC().Format(time.RFC3339))
+}
+
+// transports are the ways to cloudcore.
+type transports struct{ follow, other http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasPrefix(r.URL.Path, "/containerLogs/") && r.URL.Query().Get("follow") == "true" {
+		return t.follow.RoundTrip(r)
+	}
+	return t.other.RoundTrip(r)
 }
 
 // found is the key of the edge node that a request is for.
@@ -165,7 +211,8 @@ func (s Server) admit(r *http.Request) (who User, to Node, code int, why string)
 	defer cancel()
 	who, known, err := s.who(ctx, r)
 	if err != nil {
-		return who, to, http.StatusServiceUnavailable, "it cannot be asked who you are: " + err.Error()
+		s.Log.WithError(err).Warn("it cannot be asked whose token that is")
+		return who, to, http.StatusServiceUnavailable, "it cannot be asked who you are" // the reason is for those who are known
 	}
 	if !known {
 		return who, to, http.StatusUnauthorized, "neither a client certificate of this cluster nor a valid token"
@@ -191,8 +238,7 @@ func (s Server) admit(r *http.Request) (who User, to Node, code int, why string)
 	case !there:
 		return who, to, http.StatusNotFound, "no edge node has that: " + r.URL.Path
 	case !to.Since.IsZero():
-		return who, to, silent, fmt.Sprintf("edge node %s is offline since %s; its logs can be read when it is back",
-			to.Name, to.Since.UTC().Format(time.RFC3339))
+		return who, to, silent, offlineError{to}.Error()
 	}
 	return who, to, http.StatusOK, ""
 }

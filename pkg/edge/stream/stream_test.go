@@ -96,6 +96,8 @@ func (r *rights) May(_ context.Context, who User, what Access) (bool, string, er
 }
 
 func (r *rights) Node(nameOrAddress string) (Node, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch nameOrAddress {
 	case "100.127.254.1", "edge-1":
 		return Node{"edge-1", "100.127.254.1", r.off}, true
@@ -318,11 +320,56 @@ func TestEachPathTakesThePermissionThatAKubeletWantsForIt(t *testing.T) {
 	}
 }
 
+// KubeEdge sends no header of a log before its first line.
+func TestALogThatIsFollowedMayBeSilentWhileItsNodeIsReady(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/talks") {
+			_, _ = io.WriteString(w, "a line\n")
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-r.Context().Done()
+	})
+	client := s.client(s.ca.client(t, "system:apiserver", "system:masters"))
+	type answer struct {
+		code int
+		text string
+	}
+	begins := func(path string) chan answer {
+		got := make(chan answer, 1)
+		go func() {
+			code, text := says(t, client, "GET", "100.127.254.1:10351"+path, "")
+			got <- answer{code, text}
+		}()
+		return got
+	}
+	silent, talks := begins("/containerLogs/default/a/silent?follow=true"), begins("/containerLogs/default/a/talks?follow=true")
+	if whole := <-begins("/containerLogs/default/a/silent?follow=false"); whole.code != http.StatusBadGateway || !strings.Contains(whole.text, "has not answered within 10s") {
+		t.Errorf("a log that is not followed: %+v", whole)
+	}
+	select {
+	case got := <-silent:
+		t.Fatalf("a silent log: %+v", got)
+	case got := <-talks:
+		t.Fatalf("a log that has begun: %+v", got)
+	case <-time.After(time.Second):
+	}
+	s.kube.mu.Lock()
+	s.kube.off = time.Date(2026, 11, 1, 2, 3, 4, 0, time.UTC)
+	s.kube.mu.Unlock()
+	if got := <-silent; got.code != http.StatusBadGateway || !strings.Contains(got.text, "edge-1 is offline since 2026-11-01T02:03:04Z") {
+		t.Errorf("a silent log of a node that is lost: %+v", got)
+	}
+	if got := <-talks; got.code != http.StatusOK || !strings.Contains(got.text, "EOF") {
+		t.Errorf("a log that has begun, of a node that is lost: %+v", got)
+	}
+}
+
 func TestNobodyIsPassedOnWhileTheAPIServerCannotBeAsked(t *testing.T) {
 	s := newStage(t, answers("a line"))
 	s.kube.broken = errors.New("connection refused")
 	for _, client := range []*http.Client{s.client(), s.client(s.ca.client(t, "system:apiserver", "system:masters"))} {
-		if code, text := says(t, client, "GET", "100.127.254.1:10351/pods", "good"); code != 503 || !strings.Contains(text, "connection refused") {
+		if code, text := says(t, client, "GET", "100.127.254.1:10351/pods", "good"); code != 503 || !strings.Contains(text, "it cannot be asked") {
 			t.Errorf("%d %q", code, text)
 		}
 	}
