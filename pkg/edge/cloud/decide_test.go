@@ -273,6 +273,14 @@ func TestDecide(t *testing.T) {
 			func(w *world) { w.set(func(s *settings.Settings) { s.HA = true }) },
 			"apply PodDisruptionBudget kubeedge/cloudcore, " + deployment,
 		},
+		"one makes the authority before there are several": {func(w *world) {
+			w.set(func(s *settings.Settings) { s.HA = true })
+			delete(w.seen, RefCA)
+		}, ""},
+		"and the certificate": {func(w *world) {
+			w.set(func(s *settings.Settings) { s.HA = true })
+			delete(w.seen, RefServing)
+		}, ""},
 		"one has none": {func(w *world) { w.put(refBudget, m{}) }, "remove PodDisruptionBudget kubeedge/cloudcore"},
 		"without a stream no Service of it": {
 			func(w *world) { w.set(func(s *settings.Settings) { s.CloudStream = false }) },
