@@ -90,7 +90,7 @@ func views(of []cloud.View) (list []kubeedge.View) {
 }
 
 func view(v cloud.View) kubeedge.View {
-	return kubeedge.View{Kind: v.Ref.Kind, Namespace: v.Ref.Namespace, Name: v.Ref.Name, Label: v.Label}
+	return kubeedge.View{Kind: v.Ref.Kind, Namespace: v.Ref.Namespace, Name: v.Ref.Name, Label: v.Label, Field: v.Field}
 }
 
 // control runs for the Lease, and keeps KubeEdge while it is held. Each term begins with a client of its own: of what

@@ -65,6 +65,7 @@ type View struct {
 	Namespace string // "" for all
 	Name      string // "" for all
 	Label     string // "" for all
+	Field     string // a selector; "" for all
 }
 
 // Connect makes a client of a kubeconfig, or where path is "" of what a pod is given. It sends nothing.
@@ -84,7 +85,7 @@ func Connect(path string) (*Client, error) {
 
 func over(cfg *rest.Config) (*Client, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.UserAgent, cfg.QPS, cfg.Burst = Manager, 20, 100 // the objects of one enable, and no loop gone wild
+	cfg.UserAgent, cfg.QPS, cfg.Burst = Manager, 200, 400 // a review or two for each request to an edge node, and no loop gone wild
 	cfg.WarningHandler = rest.NoWarnings{}
 	base, err := rest.TransportFor(cfg)
 	if err != nil {
@@ -152,7 +153,7 @@ func (c *Client) List(ctx context.Context, v View) (found []object.Object, err e
 }
 
 func (v View) options() (o metav1.ListOptions) {
-	o.LabelSelector = v.Label
+	o.LabelSelector, o.FieldSelector = v.Label, v.Field
 	if v.Name != "" {
 		o.FieldSelector = "metadata.name=" + v.Name
 	}

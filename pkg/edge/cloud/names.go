@@ -54,6 +54,7 @@ var (
 type View struct {
 	Ref   object.Ref // without Name: all of that kind in the namespace
 	Label string     // "" for all
+	Field string     // a selector; "" for all
 }
 
 // Views are all that the controller keeps in sight, and what status looks at.

@@ -285,6 +285,7 @@ func (j *joining) pack(stdout io.Writer) (err error) {
 			return fmt.Errorf("write bundle: %w", err)
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
+		_ = file.Chmod(0o600) // it may have been there; a stick may know no modes
 		w = file
 	}
 	return j.Write(w, gzip.BestSpeed, files)

@@ -95,7 +95,7 @@ func (c *commands) letLeave(ctx context.Context, l *leaving) error {
 func (l *leaving) ready() bool { return l.node.Condition("Ready") == "True" }
 
 func (l *leaving) findPods(ctx context.Context) error {
-	all, err := l.kube.List(ctx, cloud.View{Ref: object.Ref{Kind: object.Pod}})
+	all, err := l.kube.List(ctx, cloud.View{Ref: object.Ref{Kind: object.Pod}, Field: "spec.nodeName=" + l.name})
 	if err != nil {
 		return err
 	}
@@ -156,8 +156,11 @@ func (l *leaving) empty(ctx context.Context) error {
 	}
 	l.say("It is empty. On the device, as root: sh /usr/local/lib/zedkube-edge/leave.sh")
 	return eventually(ctx, l.within, func() error {
-		if node, err := l.kube.Get(ctx, ref); err != nil || node == nil || node.Condition("Ready") != "True" {
-			return err
+		switch node, err := l.kube.Get(ctx, ref); {
+		case err != nil:
+			return errPending{err.Error()}
+		case node == nil || node.Condition("Ready") != "True":
+			return nil
 		}
 		return errPending{fmt.Sprintf("%s is still Ready: leave.sh has not run. It stays cordoned; the same command goes on from here", l.name)}
 	})

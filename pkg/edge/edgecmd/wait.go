@@ -78,7 +78,7 @@ func waitFor(ctx context.Context, kube Cluster, a *acting, name string, within t
 	return eventually(ctx, within, func() error {
 		node, err := kube.Get(ctx, object.Ref{Kind: object.Node, Name: name})
 		if err != nil {
-			return err
+			return errPending{err.Error()} // it could be asked before: a server may start again meanwhile
 		}
 		if node == nil {
 			return errPending{notRegistered(asked, time.Now())}

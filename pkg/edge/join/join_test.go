@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,7 @@ func TestName(t *testing.T) {
 	for name, good := range map[string]bool{
 		"camera-7": true, "a.b-c.d": true, "7": true, strings.Repeat("a", 63): true,
 		"": false, "Camera": false, "-a": false, "a-": false, "a..b": false, "a_b": false, "_refused": false, "a;reboot": false, strings.Repeat("a", 64): false, "a\n": false,
+		"100.127.254.7": false, "1.2.3": true,
 	} {
 		if err := Name(name); (err == nil) != good {
 			t.Errorf("%q: %v", name, err)
@@ -326,6 +328,32 @@ func TestCommand(t *testing.T) {
 	run := exec.CommandContext(t.Context(), "sh", filepath.Join(check.Dir, "join.sh"))
 	if out, err := run.CombinedOutput(); err == nil || os.Geteuid() == 0 && !strings.Contains(string(out), "files were changed") {
 		t.Errorf("with a file that was changed: %v\n%s", err, out)
+	}
+}
+
+// edgecore.yaml names the first server; join.sh puts the one in its place that it has reached.
+func TestTheServerThatIsReachedIsTheOneInTheConfiguration(t *testing.T) {
+	script, err := os.ReadFile("device/join.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	function := regexp.MustCompile(`(?m)^served\(\) .*$`).Find(script)
+	for _, c := range []struct{ first, url, was, is string }{
+		{"10.77.0.11", "10.77.0.12", "https://10.77.0.11:31002", "https://10.77.0.12:31002"},
+		{"10.77.0.11", "10.77.0.11", "https://10.77.0.11:31002", "https://10.77.0.11:31002"},
+		{"[2001:db8::5]", "[2001:db8::6]", "https://[2001:db8::5]:31002", "https://[2001:db8::6]:31002"},
+		{"[2001:db8::5]", "[2001:db8::5]", "https://[2001:db8::5]:31002", "https://[2001:db8::5]:31002"},
+		{"1.2.3.4", "edge.example.com", "wss://1.2.3.4:10000 1:2", "wss://edge.example.com:10000 1:2"},
+		{"1.2.3.4", "5.6.7.8", "11213141:1", "11213141:1"},
+	} {
+		file := filepath.Join(t.TempDir(), "edgecore.yaml")
+		if err := os.WriteFile(file, []byte(c.was), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", fmt.Sprintf("FIRST='%s' URL='%s'\n%s\nserved %s", c.first, c.url, function, file)).CombinedOutput()
+		if err != nil || string(out) != c.is {
+			t.Errorf("%s for %s: %q, %v", c.url, c.first, out, err)
+		}
 	}
 }
 

@@ -93,6 +93,8 @@ else
 fi
 case $SERVER in *:*) URL="[$SERVER]" ;; *) URL=$SERVER ;; esac
 case $FIRST in *:*) FIRST="[$FIRST]" ;; esac
+# served FILE: FILE with the server that was reached for the first one. Dots and brackets stand for themselves.
+served() { sed "s,$(printf %s "$FIRST" | sed 's/[].[]/\\&/g'):,$URL:,g" "$1"; }
 
 # seconds: the time of an HTTP Date header, since 1970.
 seconds() {
@@ -143,7 +145,7 @@ done
 
 umask 077
 mkdir -p /etc/kubeedge/config /var/lib/kubeedge
-sed "s,$FIRST:,$URL:,g" edgecore.yaml >/etc/kubeedge/config/edgecore.yaml
+served edgecore.yaml >/etc/kubeedge/config/edgecore.yaml
 # Certificates of an earlier join are another cluster's, or lost ones.
 rm -rf /etc/kubeedge/ca /etc/kubeedge/certs
 cp token /etc/kubeedge/bootstrap-edgecore.conf

@@ -22,8 +22,19 @@ for file in /run/zedkube-edge.pid /run/zedkube-edge-core.pid; do
 	fi
 done
 
+# A kubelet has its containers and directories where edgecore has them: which are whose cannot be told.
+KUBELET=
+for comm in /proc/[0-9]*/comm; do
+	read -r process <"$comm" 2>/dev/null || continue
+	case $process in
+	k3s* | kubelet) KUBELET=$process ;;
+	esac
+done
+
 # Only what is of pods: another user of the runtime has another namespace.
-if has crictl; then
+if [ -n "$KUBELET" ]; then
+	echo "leave.sh: $KUBELET runs here: containers of pods and /var/lib/kubelet stay" >&2
+elif has crictl; then
 	for pod in $(crictl --runtime-endpoint "unix://$SOCKET" pods -q); do
 		crictl --runtime-endpoint "unix://$SOCKET" rmp -f "$pod" >/dev/null || true
 	done
@@ -37,12 +48,12 @@ else
 	echo "leave.sh: neither crictl nor ctr is there: containers of pods stay" >&2
 fi
 
-awk '$2 ~ "^/var/lib/(kubelet|kubeedge)/" { print $2 }' /proc/self/mounts | sort -r | while read -r mount; do
+awk -v kept="$KUBELET" '$2 ~ "^/var/lib/kubeedge/" || kept == "" && $2 ~ "^/var/lib/kubelet/" { print $2 }' /proc/self/mounts | sort -r | while read -r mount; do
 	umount "$mount" 2>/dev/null || true
 done
 rm -rf /etc/kubeedge /var/lib/kubeedge || true # one may be a mount, whose content is gone then
 # What is still mounted there may be a directory of the device.
-if ! grep -q ' /var/lib/kubelet/' /proc/self/mounts; then
+if [ -z "$KUBELET" ] && ! grep -q ' /var/lib/kubelet/' /proc/self/mounts; then
 	rm -rf /var/lib/kubelet/pods
 fi
 ip addr del "$ADDRESS/32" dev lo 2>/dev/null || true
