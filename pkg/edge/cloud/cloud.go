@@ -3,7 +3,8 @@
 //
 //	reads:  the settings, its own objects, cloudcore's secrets, record and pods, nodes
 //	writes: Namespace kubeedge, CRDs, the objects cloudcore, its own request for a certificate
-//	acts:   removes cloudcoresecret where it lacks an address, and what has ended from the record tunnelport
+//	acts:   removes cloudcoresecret where it lacks an address, cloudcore's pods from servers that are lost, and what has
+//	        ended from the record tunnelport
 package cloud
 
 import (

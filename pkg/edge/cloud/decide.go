@@ -69,8 +69,8 @@ func decide(f facts) (a action) {
 	}
 	advertise, why := advertised(s, f.seen)
 	replicas := cloudcores(s, f.seen)
-	if f.seen[RefCA] == nil || f.seen[RefServing] == nil {
-		replicas = 1 // the first one makes them: of several each makes its own, and only what was written last is valid
+	if f.seen[RefCA] == nil && f.seen[RefSettings].Annotation(caAnnotation) == "" {
+		replicas = 1 // the first one makes it: of several each makes its own, and only what was written last is valid
 	}
 	text, err := config(s, advertise)
 	if err != nil {

@@ -276,11 +276,12 @@ func TestDecide(t *testing.T) {
 		"one makes the authority before there are several": {func(w *world) {
 			w.set(func(s *settings.Settings) { s.HA = true })
 			delete(w.seen, RefCA)
+			delete(w.seen[RefSettings]["metadata"].(m), "annotations")
 		}, ""},
-		"and the certificate": {func(w *world) {
+		"several go on when it is lost": {func(w *world) {
 			w.set(func(s *settings.Settings) { s.HA = true })
-			delete(w.seen, RefServing)
-		}, ""},
+			delete(w.seen, RefCA)
+		}, "apply PodDisruptionBudget kubeedge/cloudcore, " + deployment},
 		"one has none": {func(w *world) { w.put(refBudget, m{}) }, "remove PodDisruptionBudget kubeedge/cloudcore"},
 		"without a stream no Service of it": {
 			func(w *world) { w.set(func(s *settings.Settings) { s.CloudStream = false }) },
