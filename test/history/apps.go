@@ -57,7 +57,7 @@ func oneCopy(v *verdict, events []Event) {
 				}
 			}
 		case e.Kind == PodIs && e.Object.runs():
-			v.checked++
+			v.checked += min(1, len(e.Object.Claims)) // without a volume it may run more than once
 			for _, other := range c.pods {
 				if other.Object.runs() && other.Node != e.Node && sharesClaim(*e.Object, *other.Object) {
 					v.wrong(e.At, e.Node, "%s runs here and %s on %s, with the same volume", e.Object.Name, other.Object.Name, other.Node)

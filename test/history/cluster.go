@@ -15,11 +15,12 @@ import (
 // them are COMPLETE, for each takes the lock again before that.
 func oneAtATime(v *verdict, events []Event) {
 	nodes, cordoned, ended, alone := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
-	complete, forgotten := map[string]bool{}, newForgotten()
+	complete, forgotten, requests := map[string]bool{}, newForgotten(), newRequests()
 	away := func(node string) bool { return cordoned[node] || ended[node] }
 	for _, e := range events {
 		was := away(e.Node)
 		forgotten.see(e)
+		requests.see(e)
 		if e.Node != "" {
 			nodes[e.Node] = true
 		}
@@ -35,14 +36,16 @@ func oneAtATime(v *verdict, events []Event) {
 			ended[e.Node] = complete[e.Node] && !cordoned[e.Node]
 			was = was && (before || !complete[e.Node])
 		case TookBack, Rebooted:
-			ended[e.Node], complete[e.Node] = false, false
+			if len(requests[e.Node]) == 0 {
+				ended[e.Node], complete[e.Node] = false, false
+			}
 		}
 		if was || !away(e.Node) {
 			continue
 		}
 		v.checked++
 		var others []string
-		allAlone := alone[e.Node]
+		allAlone := alone[e.Node] && e.Kind != NodeIs // who cordons a node reaches an API server
 		for node := range nodes {
 			if forgotten.either(e.Node, node) && !(complete[e.Node] && complete[node]) {
 				continue
@@ -60,32 +63,42 @@ func oneAtATime(v *verdict, events []Event) {
 
 // forgotten are nodes whose drains began before etcd was set back.
 type forgotten struct {
-	nodes    map[string]bool
-	requests map[string]map[string]bool
+	nodes map[string]bool
+	requests
 }
 
-func newForgotten() forgotten {
-	return forgotten{map[string]bool{}, map[string]map[string]bool{}}
-}
+func newForgotten() forgotten { return forgotten{map[string]bool{}, newRequests()} }
 
 func (f forgotten) see(e Event) {
-	if e.Node != "" && f.requests[e.Node] == nil {
-		f.requests[e.Node] = map[string]bool{}
-	}
 	switch e.Kind {
 	case Asked:
 		if len(f.requests[e.Node]) == 0 {
 			delete(f.nodes, e.Node)
 		}
-		f.requests[e.Node][e.By] = true
-	case TookBack:
-		delete(f.requests[e.Node], e.By)
-	case Rebooted:
-		clear(f.requests[e.Node])
 	case Restored:
 		for node := range f.requests {
 			f.nodes[node] = true
 		}
+	}
+	f.requests.see(e)
+}
+
+// requests are those that stand, by node and who asked.
+type requests map[string]map[string]bool
+
+func newRequests() requests { return requests{} }
+
+func (r requests) see(e Event) {
+	if e.Node != "" && r[e.Node] == nil {
+		r[e.Node] = map[string]bool{}
+	}
+	switch e.Kind {
+	case Asked:
+		r[e.Node][e.By] = true
+	case TookBack:
+		delete(r[e.Node], e.By)
+	case Rebooted:
+		clear(r[e.Node])
 	}
 }
 
@@ -107,8 +120,14 @@ func locked(v *verdict, events []Event) {
 // cordons judges what was done to cordons of others, and what of ours is left.
 func cordons(v *verdict, events []Event) {
 	foreign, was := map[string]bool{}, map[string]string{}
+	requests, ended, restored := newRequests(), map[string]time.Duration{}, false
 	for _, e := range events {
+		requests.see(e)
 		switch e.Kind {
+		case TookBack, Rebooted:
+			ended[e.Node] = e.At
+		case Restored: // and cordons of before with it
+			restored = true
 		case Foreign:
 			foreign[e.Node] = e.On
 			v.checked++
@@ -120,6 +139,9 @@ func cordons(v *verdict, events []Event) {
 				foreign[e.Node] = false
 			case e.Object.Mark != "" && was[e.Node] == "":
 				v.wrong(e.At, e.Node, "somebody else's cordon was taken over: %s", e.Object.Mark)
+			}
+			if at, ever := ended[e.Node]; e.Object.Mark != "" && was[e.Node] == "" && !restored && len(requests[e.Node]) == 0 && (!ever || e.At-at > v.Settles) {
+				v.wrong(e.At, e.Node, "it is cordoned, and nobody asks for a drain: %s", e.Object.Mark)
 			}
 			was[e.Node] = e.Object.Mark
 		case Settled:

@@ -1,19 +1,39 @@
 package history
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
 
-// excuses are the reasons for which a drain may be COMPLETE although it could
-// not do its work (docs/operations.md, "The states: NodeDrainStatus"), as NodeDrainProgress gives them.
-var excuses = []string{"has not answered for", "not in the cluster's list", "forced"}
+// excused says whether a drain may be COMPLETE although it could not do its work (docs/operations.md, "The states:
+// NodeDrainStatus"): NodeDrainProgress says so, and it was so. troubled: the node's API server had a fault since the
+// drain was asked for, or it reached none; known: it is in the cluster's list of nodes.
+func excused(why string, troubled, known bool) bool {
+	switch {
+	case strings.Contains(why, "has not answered for"):
+		return troubled
+	case strings.Contains(why, "not in the cluster's list"):
+		return troubled || !known
+	}
+	return why == "forced by the force file"
+}
 
-func excused(why string) bool {
-	return slices.ContainsFunc(excuses, func(e string) bool { return strings.Contains(why, e) })
+// troubles are the nodes whose API server was not what it should be since a drain was asked for.
+type troubles struct{ now, since map[string]bool }
+
+func (t troubles) see(e Event) {
+	switch e.Kind {
+	case Alone:
+		t.now[e.Node] = e.On
+	case Fault:
+		t.now[e.Node] = e.Text != "none"
+	case Asked:
+		t.since[e.Node] = false
+	}
+	t.since[e.Node] = t.since[e.Node] || t.now[e.Node]
 }
 
 // complete judges what was found at the API server while COMPLETE stood, and
@@ -21,7 +41,8 @@ func excused(why string) bool {
 // all of the others (docs/wire.md, "Drain lock"). Of the only node of a cluster
 // nothing is evicted: it has nowhere to go.
 func complete(v *verdict, events []Event) {
-	c, why := newCluster(), map[string]string{}
+	c, why, quorum := newCluster(), map[string]string{}, map[string]string{}
+	trouble := troubles{map[string]bool{}, map[string]bool{}}
 	stands := map[string]time.Duration{}  // COMPLETE, since when
 	missing := map[string]time.Duration{} // voters that are not Ready, since when
 	joined := map[string]time.Duration{}  // Nodes, since when
@@ -35,8 +56,9 @@ func complete(v *verdict, events []Event) {
 	}
 	for _, e := range events {
 		c.see(e)
+		trouble.see(e)
 		switch e.Kind {
-		case Asked, TookBack, Rebooted:
+		case TookBack, Rebooted:
 			delete(stands, e.Node)
 		case Restored: // and pods with it
 			clear(stands)
@@ -58,10 +80,15 @@ func complete(v *verdict, events []Event) {
 				delete(stands, e.Node)
 			} else if !is {
 				stands[e.Node] = e.At
+				quorum[e.Node] = c.quorumWithout(e.Node, func(name string) bool {
+					since, is := missing[name]
+					return !is || e.At-since <= v.Late
+				})
 			}
 		case Looked:
 			at, is := stands[e.Node]
-			if !is || excused(why[e.Node]) {
+			_, known := c.nodes[e.Node]
+			if !is || excused(why[e.Node], trouble.since[e.Node], known) {
 				continue
 			}
 			v.checked++
@@ -74,21 +101,29 @@ func complete(v *verdict, events []Event) {
 			if !e.Look.Unschedulable {
 				v.wrong(at, e.Node, "COMPLETE, and not cordoned")
 			}
-			voters, ready := 0, 0
-			for name, n := range c.nodes {
-				if !n.Voter {
-					continue
-				}
-				voters++
-				if since, is := missing[name]; name != e.Node && (!is || at-since <= v.Late) {
-					ready++
-				}
-			}
-			if c.nodes[e.Node].Voter && ready < voters-1 && 2*ready <= voters {
-				v.wrong(at, e.Node, "COMPLETE, and %d of %d voters are Ready without it", ready, voters)
+			if quorum[e.Node] != "" {
+				v.wrong(at, e.Node, "COMPLETE, and %s", quorum[e.Node])
 			}
 		}
 	}
+}
+
+// quorumWithout says what etcd lacks without a voter; "" for nothing.
+func (c *cluster) quorumWithout(node string, there func(name string) bool) string {
+	voters, ready := 0, 0
+	for name, n := range c.nodes {
+		if !n.Voter {
+			continue
+		}
+		voters++
+		if name != node && there(name) {
+			ready++
+		}
+	}
+	if !c.nodes[node].Voter || ready >= voters-1 || 2*ready > voters {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d voters are Ready without it", ready, voters)
 }
 
 // record is what is known of one node's drains.
@@ -147,6 +182,9 @@ func order(v *verdict, events []Event) {
 				v.wrong(e.At, e.Node, "%s after %s: %s", now, was, wrong)
 			}
 			r.member = r.member || now == types.DrainNotRequested
+			if now == types.DrainNotRequested && len(r.requests) == 0 {
+				r.mayEnd = false // it has ended: what begins now wants a request of its own
+			}
 			if failed(now) && !failed(was) {
 				r.again = false
 			}

@@ -47,13 +47,14 @@ var restored = Event{Kind: Restored}
 
 func why(node, text string) Event { return Event{Kind: Why, Node: node, Text: text} }
 
-func up(node string) Event       { return Event{Kind: AgentUp, Node: node} }
-func down(node string) Event     { return Event{Kind: AgentDown, Node: node} }
-func asks(node string) Event     { return Event{Kind: Asked, Node: node, By: "UPDATE"} }
-func asksToo(node string) Event  { return Event{Kind: Asked, Node: node, By: "DEVICEOP"} }
-func stops(node string) Event    { return Event{Kind: TookBack, Node: node, By: "UPDATE"} }
-func stopsToo(node string) Event { return Event{Kind: TookBack, Node: node, By: "DEVICEOP"} }
-func reboots(node string) Event  { return Event{Kind: Rebooted, Node: node} }
+func up(node string) Event        { return Event{Kind: AgentUp, Node: node} }
+func down(node string) Event      { return Event{Kind: AgentDown, Node: node} }
+func asks(node string) Event      { return Event{Kind: Asked, Node: node, By: "UPDATE"} }
+func asksToo(node string) Event   { return Event{Kind: Asked, Node: node, By: "DEVICEOP"} }
+func stops(node string) Event     { return Event{Kind: TookBack, Node: node, By: "UPDATE"} }
+func stopsToo(node string) Event  { return Event{Kind: TookBack, Node: node, By: "DEVICEOP"} }
+func reboots(node string) Event   { return Event{Kind: Rebooted, Node: node} }
+func fault(node, is string) Event { return Event{Kind: Fault, Node: node, Text: is} }
 func alone(node string, is bool) Event {
 	return Event{Kind: Alone, Node: node, On: is}
 }
@@ -161,8 +162,14 @@ func TestViolationsAreFound(t *testing.T) {
 		{"a pod is left at COMPLETE", at(three, drained("n1"), looked("n1", withPods)), "complete"},
 		{"a pod is back after the request was taken back", at(three, drained("n1"), stops("n1"), looked("n1", withPods)), ""},
 		{"a pod is back after the reboot", at(three, drained("n1"), reboots("n1"), looked("n1", withPods)), ""},
-		{"a second requester comes while it is looked", at(three, drained("n1"), asksToo("n1"), looked("n1", withPods)), ""},
-		{"pods stay where the API server is away", at(three, asks("n1"), why("n1", "the API server has not answered for 5m0s: nothing can be drained"), says("n1", types.DrainRequested), says("n1", types.DrainComplete), looked("n1", withPods, uncordoned)), ""},
+		{"a second requester comes before it is looked", at(three, drained("n1")[:10], asksToo("n1"), looked("n1", withPods)), "complete"},
+		{"the API server answers, and it says otherwise", at(three, drained("n1")[:9], why("n1", "the API server has not answered for 5m0s: nothing can be drained"), says("n1", types.DrainComplete), looked("n1", withPods)), "complete"},
+		{"a fault was over before the drain", at(three, fault("n1", "hung"), fault("n1", "none"), drained("n1")[:9], why("n1", "the API server has not answered for 5m0s: nothing can be drained"), says("n1", types.DrainComplete), looked("n1", withPods)), "complete"},
+		{"none is forced", at(three, drained("n1")[:9], why("n1", "pods are evicted, none is forced"), says("n1", types.DrainComplete), looked("n1", withPods)), "complete"},
+		{"an operator forces it", at(three, drained("n1")[:9], why("n1", "forced by the force file"), says("n1", types.DrainComplete), looked("n1", withPods)), ""},
+		{"the node is in the list, and it says otherwise", at(three, drained("n1")[:9], why("n1", "this node is not in the cluster's list of nodes"), says("n1", types.DrainComplete), looked("n1", withPods)), "complete"},
+		{"a voter that was missed is back before it is looked", at(three, is("n2", unready), 20*time.Second, drained("n1")[:10], is("n2"), looked("n1")), "complete"},
+		{"pods stay where the API server is away", at(three, asks("n1"), fault("n1", "hung"), why("n1", "the API server has not answered for 5m0s: nothing can be drained"), says("n1", types.DrainRequested), fault("n1", "none"), says("n1", types.DrainComplete), looked("n1", withPods, uncordoned)), ""},
 		{"pods stay on the only node", at(is("n1"), drained("n1")[:10], looked("n1", withPods, withVolumes)), ""},
 		{"another one joins just then", at(is("n1"), drained("n1")[:9], is("n2"), drained("n1")[9], looked("n1", withPods)), ""},
 		{"another one has long been there", at(is("n1"), is("n2"), 10*time.Second, drained("n1")[:10], looked("n1", withPods)), "complete"},
@@ -180,6 +187,8 @@ func TestViolationsAreFound(t *testing.T) {
 		{"a voter that left is not missed", at(three, is("n2", unready), is("n2", gone), 10*time.Second, drained("n1")), ""},
 
 		{"a drain for nobody", at(three, says("n1", types.DrainNotRequested), says("n1", types.DrainRequested)), "order"},
+		{"a drain for nobody after one that was taken back", at(three, drained("n1"), stops("n1"), says("n1", types.DrainNotRequested), is("n1"), minutes, says("n1", types.DrainRequested)), "order"},
+		{"a drain for nobody after a reboot", at(three, drained("n1"), back("n1"), minutes, says("n1", types.DrainRequested)), "order"},
 		{"a step back", at(three, drained("n1")[:9], says("n1", types.DrainCordoned)), "order"},
 		{"COMPLETE is taken back while the request stands", at(three, drained("n1"), says("n1", types.DrainNotRequested)), "order"},
 		{"one of two requests is taken back", at(three, drained("n1"), asksToo("n1"), stops("n1"), says("n1", types.DrainNotRequested)), "order"},
@@ -192,15 +201,17 @@ func TestViolationsAreFound(t *testing.T) {
 		{"and this one has not", at(three, asks("n1"), saysFor("n1", types.DrainStarting, types.DrainRequesterUpdate), asksToo("n1"), saysFor("n1", types.DrainRequested, types.DrainRequesterDeviceOp)), "order"},
 		{"a member that knows nothing of drains", at(says("n1", types.DrainNotSupported), says("n1", types.DrainNotRequested), says("n1", types.DrainNotSupported)), "order"},
 
-		{"two are cordoned", at(three, is("n1", ours), is("n2", ours)), "one at a time"},
-		{"one is cordoned by somebody else", at(three, is("n1", ours), Event{Kind: Foreign, Node: "n2", On: true}, is("n2", theirs)), ""},
-		{"the second before the first is back", at(three, drained("n1"), reboots("n1"), is("n2", ours)), "one at a time"},
-		{"one COMPLETE without API server, one cordoned", at(three, is("n1", ours), alone("n2", true), asks("n2"), says("n2", types.DrainComplete)), "one at a time"},
+		{"two are cordoned", at(three, asks("n1"), asks("n2"), is("n1", ours), is("n2", ours)), "one at a time"},
+		{"two are cordoned that count as alone", at(three, asks("n1"), asks("n2"), alone("n1", true), alone("n2", true), is("n1", ours), is("n2", ours)), "one at a time"},
+		{"one of two requests is taken back at COMPLETE without a cordon", at(three, asks("n1"), asksToo("n1"), fault("n1", "hung"), says("n1", types.DrainComplete), stops("n1"), asks("n2"), is("n2", ours)), "one at a time"},
+		{"one is cordoned by somebody else", at(three, asks("n1"), is("n1", ours), Event{Kind: Foreign, Node: "n2", On: true}, is("n2", theirs)), ""},
+		{"the second before the first is back", at(three, drained("n1"), reboots("n1"), asks("n2"), is("n2", ours)), "one at a time"},
+		{"one COMPLETE without API server, one cordoned", at(three, asks("n1"), is("n1", ours), alone("n2", true), asks("n2"), says("n2", types.DrainComplete)), "one at a time"},
 		{"both are alone", at(three, asks("n1"), asks("n2"), alone("n1", true), says("n1", types.DrainComplete), alone("n2", true), says("n2", types.DrainComplete)), ""},
 		{"one of them is not", at(three, asks("n1"), asks("n2"), says("n1", types.DrainComplete), alone("n2", true), says("n2", types.DrainComplete)), "one at a time"},
-		{"what it said is heard late", at(three, drained("n1"), reboots("n1"), is("n1"), is("n2", ours)), ""},
-		{"COMPLETE is heard before its cordon", at(three, asks("n1"), says("n1", types.DrainComplete), is("n1", ours), is("n1"), is("n2", ours)), ""},
-		{"one is deleted while it is away", at(three, is("n1", ours), is("n1", gone), is("n2", ours)), ""},
+		{"what it said is heard late", at(three, drained("n1"), reboots("n1"), is("n1"), asks("n2"), is("n2", ours)), ""},
+		{"COMPLETE is heard before its cordon", at(three, asks("n1"), asks("n2"), says("n1", types.DrainComplete), is("n1", ours), is("n1"), is("n2", ours)), ""},
+		{"one is deleted while it is away", at(three, asks("n1"), asks("n2"), is("n1", ours), is("n1", gone), is("n2", ours)), ""},
 
 		{"two are COMPLETE without API server, whose Nodes nobody has seen", at(asks("n1"), asks("n2"), says("n1", types.DrainComplete), says("n2", types.DrainComplete)), "one at a time"},
 
@@ -244,12 +255,14 @@ func TestViolationsAreFound(t *testing.T) {
 		{"pods of another node are evicted", at(three, pod("p1", "n2"), asks("n1"), evicted("n1", "p1")), "evicts"},
 		{"it was refused", at(three, pod("p1", "n2"), Event{Kind: Called, Node: "n1", Text: "create pods/eviction p1: 403"}), ""},
 
+		{"a cordon for nobody", at(three, is("n1", ours)), "cordons"},
+		{"a cordon long after the drain", at(three, drained("n1"), stops("n1"), says("n1", types.DrainNotRequested), is("n1"), minutes, is("n1", ours)), "cordons"},
 		{"a cordon is left", at(three, settled(func(l *Look) { l.Left = []string{"n1"} })), "cordons"},
 		{"the lock is left", at(three, settled(func(l *Look) { l.Holder = "n1" })), "cordons"},
 		{"somebody else's is left", at(three, Event{Kind: Foreign, Node: "n1", On: true}, settled(func(l *Look) { l.Left = []string{"n1"} })), ""},
 		{"somebody else's is removed", at(three, is("n1", theirs), Event{Kind: Foreign, Node: "n1", On: true}, is("n1")), "cordons"},
-		{"somebody else's is taken over", at(three, is("n1", theirs), Event{Kind: Foreign, Node: "n1", On: true}, is("n1", ours)), "cordons"},
-		{"somebody cordons a node that we have cordoned", at(three, is("n1", ours), Event{Kind: Foreign, Node: "n1", On: true}, is("n1", ours, unready)), ""},
+		{"somebody else's is taken over", at(three, asks("n1"), is("n1", theirs), Event{Kind: Foreign, Node: "n1", On: true}, is("n1", ours)), "cordons"},
+		{"somebody cordons a node that we have cordoned", at(three, asks("n1"), is("n1", ours), Event{Kind: Foreign, Node: "n1", On: true}, is("n1", ours, unready)), ""},
 		{"it is removed by its owner", at(three, is("n1", theirs), Event{Kind: Foreign, Node: "n1", On: true}, Event{Kind: Foreign, Node: "n1"}, is("n1")), ""},
 
 		{"a drain says nothing", at(three, asks("n1"), says("n1", types.DrainRequested), minutes, up("n2")), "explained"},
@@ -261,7 +274,7 @@ func TestViolationsAreFound(t *testing.T) {
 		{"an application does not come back", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1", "n2"}}, pod("p1", "n1"), pod("p1", "n1", gone), minutes, up("n3")), "runs again"},
 		{"it does", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1", "n2"}}, pod("p1", "n1", gone), pod("p2", "n2"), minutes, up("n3")), ""},
 		{"it is not Ready", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1"}}, pod("p1", "n1", unready), minutes, up("n3")), "runs again"},
-		{"it can run nowhere", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1"}}, is("n1", ours), minutes, up("n3")), ""},
+		{"it can run nowhere", at(three, asks("n1"), why("n1", "waits"), Event{Kind: App, App: "app", Nodes: []string{"n1"}}, is("n1", ours), minutes, up("n3")), ""},
 		{"its node is away", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1"}}, is("n1", unready), minutes, up("n3")), ""},
 		{"it is not wanted any more", at(three, Event{Kind: App, App: "app", Nodes: []string{"n1"}}, Event{Kind: App, App: "app"}, minutes, up("n3")), ""},
 
@@ -292,7 +305,7 @@ func TestViolationsAreFound(t *testing.T) {
 func noClaims(o *Object) { o.Claims = nil }
 
 func TestEveryRuleIsCheckedInAHistoryThatHasSomethingForIt(t *testing.T) {
-	all := at(three, drained("n1"), evicted("n1", "app-1"), back("n1"), leads("n1", true, 0), attached("a", "n1"), Event{Kind: App, App: "app"}, settled())
+	all := at(three, drained("n1"), evicted("n1", "app-1"), back("n1"), leads("n1", true, 0), attached("a", "n1"), pod("p1", "n1"), Event{Kind: App, App: "app"}, settled())
 	_, checked := Check(all, Usual())
 	for _, r := range Rules() {
 		if checked[r.Name] == 0 {

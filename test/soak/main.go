@@ -101,7 +101,7 @@ func soak(ctx context.Context, o options) error {
 		}
 		one := o
 		if o.seed == 0 && os.Getenv("CI") == "true" {
-			one.seed = uint64(report.row(s).runs) + 1
+			one.seed = uint64(report.row(s).runs*max(1, s.Plays)) + 1 // each history has a seed of its own
 		}
 		var earlier Counts
 		if o.seed == 0 { // who repeats a run has not seen the ones before it
@@ -152,6 +152,10 @@ func once(ctx context.Context, s Scene, o options, earlier Counts, log io.Writer
 	if len(counts.Found) == 0 {
 		return counts, took, seed, errors.Join(context.Cause(ctx), os.RemoveAll(dir)) // half a run is none
 	}
-	fmt.Fprintf(log, "%s; repeat it: make soak SCENE=%s SEED=%d\n", dir, s.Name, seed)
+	short := ""
+	if o.short {
+		short = " SHORT=1"
+	}
+	fmt.Fprintf(log, "%s; repeat it, as far as chance goes: make soak SCENE=%s SEED=%d%s\n", dir, s.Name, seed, short)
 	return counts, took, seed, nil
 }

@@ -386,11 +386,16 @@ const (
 func (r *report) writeNight(s *strings.Builder, now time.Time) {
 	long := r.long(now)
 	at := func(n int) int { return int(float64(n) * float64(night) / float64(long)) }
-	var kills, faults, histories int
+	var kills, simulated, faults, histories int
 	run, hit := 0, r.hits()
 	var killPoints, faultPoints, notRun []string
 	for _, row := range r.rows {
-		kills, faults, histories = kills+total(row.Kills), faults+total(row.Faults), histories+row.Histories
+		if row.Fake {
+			simulated += total(row.Kills)
+		} else {
+			kills += total(row.Kills)
+		}
+		faults, histories = faults+total(row.Faults), histories+row.Histories
 		killPoints, faultPoints = append(killPoints, row.KillPoints...), append(faultPoints, row.FaultPoints...)
 		if row.runs > 0 {
 			run++
@@ -411,7 +416,8 @@ func (r *report) writeNight(s *strings.Builder, now time.Time) {
 	fmt.Fprintf(s, "| length | %s | %s | |\n", night, long)
 	fmt.Fprintf(s, "| scenes | %d | %d | |\n", len(r.rows), run)
 	fmt.Fprintf(s, "| kills | %d | %d | %d |\n", nightKills, kills, at(kills))
-	fmt.Fprintf(s, "| listed kill points, hit %d times or more | %d | %d | |\n", enough, len(killPoints), often(killPoints, hit.Kills))
+	fmt.Fprintf(s, "| kills in fake time | | %d | %d |\n", simulated, at(simulated))
+	fmt.Fprintf(s, "| listed kill points, hit %d times or more | %d | %d | |\n", enough, 2*len(listed()), often(killPoints, hit.Kills))
 	fmt.Fprintf(s, "| faults | %d | %d | %d |\n", nightFaults, faults, at(faults))
 	fmt.Fprintf(s, "| listed fault points, hit %d times or more | %d | %d | |\n", enough, len(faultPoints), often(faultPoints, hit.Faults))
 	fmt.Fprintf(s, "| histories in fake time | %d | %d | %d |\n\n", nightHistories, histories, at(histories))
