@@ -177,6 +177,17 @@ func (c *Cluster) Event(ctx context.Context, e types.Event) error {
 	})
 }
 
+// EventEffect is what the API server would be asked for an event, as the kill points name it: one that
+// says the same about the same object as an earlier one is counted there.
+func (c *Cluster) EventEffect(e types.Event) string {
+	if slices.ContainsFunc(c.Events(), func(o types.Event) bool {
+		return o.Node == e.Node && o.Pod.UID == e.Pod.UID && o.Set.UID == e.Set.UID && o.Warning == e.Warning && o.Reason == e.Reason && o.Message == e.Message
+	}) {
+		return "patch events"
+	}
+	return "create events"
+}
+
 // Events returns the recorded events, in order.
 func (c *Cluster) Events() []types.Event {
 	c.world.Lock()

@@ -21,7 +21,8 @@ type killer struct {
 }
 
 type doom struct {
-	effect string // none: any call
+	effect string                   // none: any call but Event
+	told   func(types.Event) string // the effect of an Event; nil where none counts
 	at     int
 	after  bool // the call takes effect first
 	mu     sync.Mutex
@@ -59,7 +60,7 @@ func (k *killer) pass(effect string, do func() error) error {
 }
 
 func (k *killer) NoteRepair(ctx context.Context, s types.AppSet, n types.RepairNote) error {
-	return k.pass("", func() error { return k.Kube.NoteRepair(ctx, s, n) })
+	return k.pass(ofSet("note repair", s), func() error { return k.Kube.NoteRepair(ctx, s, n) })
 }
 
 func (k *killer) ForceDeletePod(ctx context.Context, p types.Pod) error {
@@ -86,20 +87,38 @@ func (k *killer) FreshNodes(ctx context.Context) (nodes []types.Node, err error)
 	return nodes, k.pass("", func() error { nodes, err = k.Kube.FreshNodes(ctx); return err })
 }
 
-// Effects that no failover has, as the kill points name them.
+// Effects as the kill points name them.
 const (
-	scales = "scale: patch virtualmachineinstancereplicasets.kubevirt.io"
-	moves  = "set affinity: patch virtualmachineinstancereplicasets.kubevirt.io"
-	renews = "delete vmi: delete virtualmachineinstances.kubevirt.io"
-	evicts = "evict: create pods/eviction"
+	scales      = "scale: patch virtualmachineinstancereplicasets.kubevirt.io"
+	scalesPods  = "scale: patch replicasets"
+	moves       = "set affinity: patch virtualmachineinstancereplicasets.kubevirt.io"
+	notesOnPods = "note repair: patch replicasets"
+	renews      = "delete vmi: delete virtualmachineinstances.kubevirt.io"
+	evicts      = "evict: create pods/eviction"
+	tellsAgain  = "patch events"
 )
 
+// ofSet is the effect of an operation on a replica set.
+func ofSet(operation string, s types.AppSet) string {
+	if s.Kind == types.KindReplicaSet {
+		return operation + ": patch replicasets"
+	}
+	return operation + ": patch virtualmachineinstancereplicasets.kubevirt.io"
+}
+
+func (k *killer) Event(ctx context.Context, e types.Event) error {
+	if k.told == nil {
+		return k.Kube.Event(ctx, e)
+	}
+	return k.pass(k.told(e), func() error { return k.Kube.Event(ctx, e) })
+}
+
 func (k *killer) SetWanted(ctx context.Context, s types.AppSet, n int32) error {
-	return k.pass(scales, func() error { return k.Kube.SetWanted(ctx, s, n) })
+	return k.pass(ofSet("scale", s), func() error { return k.Kube.SetWanted(ctx, s, n) })
 }
 
 func (k *killer) SetAffinity(ctx context.Context, s types.AppSet, node string, required bool, n types.RepairNote) error {
-	return k.pass(moves, func() error { return k.Kube.SetAffinity(ctx, s, node, required, n) })
+	return k.pass(ofSet("set affinity", s), func() error { return k.Kube.SetAffinity(ctx, s, node, required, n) })
 }
 
 func (k *killer) DeleteVMI(ctx context.Context, v types.VMI) error {
@@ -112,18 +131,34 @@ func (k *killer) Evict(ctx context.Context, p types.Pod) error {
 
 // The agent that acts dies at one of them, and comes back.
 func TestAnApplicationIsWellWhereverTheAgentOfItsRepairDies(t *testing.T) {
-	set := func(w *world) types.AppSet {
-		s, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
-		return s
-	}
 	for effect, row := range map[string]struct {
 		begin func(w *world)
 		ends  func(w *world) bool
-		times int // that it is done in all
-		verb  string
+		times map[string]int // calls of a verb in all, at most
 	}{
 		scales: {
-			leavesAtNone, func(w *world) bool { return set(w).Wanted == 1 }, 1, "wanted",
+			leavesAtNone, func(w *world) bool { return w.set().Wanted == 1 }, map[string]int{"wanted": 1},
+		},
+		scalesPods: {
+			func(w *world) { w.contain(); leavesAtNone(w) },
+			func(w *world) bool { return w.set().Wanted == 1 && slices.Equal(w.runsOn(), []string{"n2"}) },
+			map[string]int{"wanted": 1},
+		},
+		notesOnPods: {
+			func(w *world) { w.contain(); w.lose() },
+			func(w *world) bool {
+				return w.set().Note == types.RepairNote{} && slices.Equal(w.runsOn(), []string{"n3"})
+			},
+			map[string]int{"forcedelete": 1, "deleteattachment": 1},
+		},
+		tellsAgain: { // the second time says what the first one said
+			func(w *world) {
+				leavesAtNone(w)
+				w.until("it is scaled", time.Hour, func() bool { return w.set().Wanted == 1 })
+				leavesAtNone(w)
+			},
+			func(w *world) bool { return w.set().Wanted == 1 },
+			map[string]int{"wanted": 2, "event": 2},
 		},
 		moves: {
 			func(w *world) {
@@ -133,13 +168,14 @@ func TestAnApplicationIsWellWhereverTheAgentOfItsRepairDies(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 				w.designate("n1")
 			},
-			func(w *world) bool { return slices.Equal(w.runsOn(), []string{"n1"}) }, 1, "affinity",
+			func(w *world) bool { return slices.Equal(w.runsOn(), []string{"n1"}) },
+			map[string]int{"affinity": 1},
 		},
 		renews: {
-			neverStarts, func(w *world) bool { s, _ := w.agents["n1"].repairs.Get(appID); return s.Phase == types.RepairGaveUp }, mostStuck, "deletevmi",
+			neverStarts, func(w *world) bool { s, _ := w.agents["n1"].repairs.Get(appID); return s.Phase == types.RepairGaveUp }, map[string]int{"deletevmi": mostStuck},
 		},
 		evicts: { // counted before, so it may be missing, but is never done twice
-			returnsAfterBoot, func(*world) bool { return true }, 1, "evict",
+			returnsAfterBoot, func(*world) bool { return true }, map[string]int{"evict": 1},
 		},
 	} {
 		for when, after := range map[string]bool{"/before": false, "/after": true} {
@@ -150,8 +186,10 @@ func TestAnApplicationIsWellWhereverTheAgentOfItsRepairDies(t *testing.T) {
 						seeds.Killed(t, "apps/"+effect+when)
 						w.until("it is repaired", 2*time.Hour, func() bool { return row.ends(w) })
 						time.Sleep(time.Hour)
-						if n := w.calls(row.verb); n > row.times {
-							t.Errorf("%s was called %d times", row.verb, n)
+						for verb, times := range row.times {
+							if n := w.calls(verb); n > times {
+								t.Errorf("%s was called %d times", verb, n)
+							}
 						}
 						w.zero = false // not by us
 					})
@@ -163,7 +201,7 @@ func TestAnApplicationIsWellWhereverTheAgentOfItsRepairDies(t *testing.T) {
 
 // dieOnce tells a story in which the first agent that makes that call dies of it, and starts again.
 func (w *world) dieOnce(d *doom, begin func(*world)) {
-	d.at, d.dies = 1, make(chan string, 1)
+	d.at, d.dies, d.told = 1, make(chan string, 1), w.kube.EventEffect
 	w.wrap = func(node string, k Kube) Kube { return &killer{Kube: k, node: node, doom: d} }
 	for _, n := range []string{"n1", "n2", "n3"} {
 		w.agents[n].stop()

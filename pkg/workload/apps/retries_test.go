@@ -186,7 +186,7 @@ func TestANodeThatIsDeletedAndJoinsAgainIsNotFenced(t *testing.T) {
 // leavesAtNone is somebody who scales the set to 0.
 func leavesAtNone(w *world) {
 	w.kube.Change(func() {
-		set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
+		set := w.set()
 		set.Wanted = 0
 		_ = w.sets.Publish(set.Key(), set)
 	})

@@ -3,8 +3,8 @@ package apps
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,6 +180,33 @@ func (w *world) lose() {
 	})
 }
 
+// set is the application's.
+func (w *world) set() types.AppSet { return slices.Collect(maps.Values(w.sets.All()))[0] }
+
+// contain makes the application one of containers, which runs on n2 for a minute by now.
+func (w *world) contain() {
+	cfg := config(container)
+	cfg.Activate = true
+	_ = w.configs.Publish(appID, cfg)
+	w.kube.Change(func() {
+		set := w.set()
+		_ = w.sets.Unpublish(set.Key())
+		set.Kind, set.AppDomain = types.KindReplicaSet, ""
+		_ = w.sets.Publish(set.Key(), set)
+		for _, v := range w.vmis.All() {
+			_ = w.vmis.Unpublish(v.Name)
+		}
+		for key, p := range w.pods.All() {
+			if p.VMI != "" {
+				_ = w.pods.Unpublish(key)
+			}
+		}
+		p := pod("c", on("n2"), func(p *types.Pod) { p.Claims, p.Owner.UID = []string{"data"}, set.UID })
+		_ = w.pods.Publish(p.Key(), p)
+	})
+	time.Sleep(time.Minute)
+}
+
 func (w *world) setReady(node string, ready types.ConditionStatus) {
 	n, _ := w.nodes.Get(node)
 	n.Ready, n.ReadySince = ready, time.Now()
@@ -189,7 +216,7 @@ func (w *world) setReady(node string, ready types.ConditionStatus) {
 func (w *world) runsOn() []string {
 	var nodes []string
 	for _, p := range w.pods.All() {
-		if strings.HasPrefix(p.Name, "virt-launcher-") && p.Phase == types.PodRunning && !p.Terminating() {
+		if p.Name != "other" && p.Phase == types.PodRunning && !p.Terminating() {
 			nodes = append(nodes, p.NodeName)
 		}
 	}
