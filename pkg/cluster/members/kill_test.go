@@ -119,7 +119,7 @@ func (l *life) Cordon(ctx context.Context, node string, cordon types.Cordon) err
 }
 
 func (l *life) Event(ctx context.Context, e types.Event) error {
-	return l.do(ctx, "create events", func(ctx context.Context) error { return l.Cluster.Event(ctx, e) })
+	return l.do(ctx, l.EventEffect(e), func(ctx context.Context) error { return l.Cluster.Event(ctx, e) })
 }
 
 // killed tells of the removal of n3 with n1 killed at its n-th request. It
@@ -145,6 +145,19 @@ func (s *stage) killed(n, mode int, again bool, others ...string) bool {
 	return true
 }
 
+// removesOnce has n1 remove n3, whose kubelet then makes its Node again.
+func (s *stage) removesOnce() {
+	before, _ := s.nodes.Get("n3")
+	s.start("n1")
+	s.after(2 * time.Minute)
+	if s.there("n3") {
+		s.Fatalf("it is not removed: %+v", s.says(s.agents["n1"]))
+	}
+	s.agents["n1"].stop()
+	before.UID += "-again"
+	_ = s.nodes.Publish("n3", before)
+}
+
 func TestARemovalThatIsKilledAnywhereIsDoneAllTheSameAndLeavesNoLock(t *testing.T) {
 	for range seeds.Each(t, 1) {
 		removals(t)
@@ -159,17 +172,22 @@ func removals(t *testing.T) {
 			again  bool
 			others []string
 			lock   types.DrainLock
+			before int // how often the Node was removed before
 		}{
-			{"it comes back", true, nil, types.DrainLock{}},
-			{"it comes back, and a Node that is gone holds the lock", true, nil, types.DrainLock{Holder: "n9", BootID: "boot"}},
-			{"it comes back beside another", true, []string{"n2"}, types.DrainLock{}},
-			{"it stays away", false, []string{"n2"}, types.DrainLock{}},
+			{"it comes back", true, nil, types.DrainLock{}, 0},
+			{"it comes back, and a Node that is gone holds the lock", true, nil, types.DrainLock{Holder: "n9", BootID: "boot"}, 0},
+			{"it comes back beside another", true, []string{"n2"}, types.DrainLock{}, 0},
+			{"it stays away", false, []string{"n2"}, types.DrainLock{}, 0},
+			{"it comes back, and the Node was removed before", true, nil, types.DrainLock{}, 1},
 		} {
 			t.Run(fmt.Sprintf("mode %d, %s", mode, row.rule), func(t *testing.T) {
 				for n, died := 1, true; died; n++ {
 					play(t, func(s *stage) {
 						if row.lock.Holder != "" {
 							s.cluster.SetLock(row.lock)
+						}
+						for range row.before {
+							s.removesOnce()
 						}
 						died = s.killed(n, mode, row.again, row.others...)
 						if s.there("n3") || !s.there("n1") || !s.there("n2") {
@@ -178,6 +196,9 @@ func removals(t *testing.T) {
 						// A node that never comes back keeps what it took until its Node goes.
 						if lock := s.cluster.Lock(); lock.Holder != "" && row.again {
 							s.Errorf("killed at %d: the lock is left %+v", n, lock)
+						}
+						if told := len(s.cluster.Events()); told < row.before || told > row.before+1 || !died && told == row.before {
+							s.Errorf("killed at %d: after %d removals %d Events were told", n, row.before+1, told)
 						}
 					})
 					if t.Failed() || n > 50 {
