@@ -214,12 +214,15 @@ func (a *agent) component() *Component {
 }
 
 func (a *agent) start() {
-	c := a.component()
+	a.run(a.component())
+	synctest.Wait()
+}
+
+func (a *agent) run(c *Component) {
 	ctx, cancel := context.WithCancel(types.ActAs(a.Context(), "k3supdate"))
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
 	a.stop = func() { cancel(); <-done }
-	synctest.Wait()
 }
 
 func (a *agent) Find() (k3sprocess.Process, error) {
