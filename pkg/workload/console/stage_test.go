@@ -53,8 +53,10 @@ type late struct {
 
 func (l *late) Synced() bool { return !l.partly }
 
-func tell(t *testing.T, play func(*node)) {
-	root := t.TempDir()
+func tell(t *testing.T, play func(*node)) { tellIn(t, t.TempDir(), play) }
+
+// tellIn does so on the disk of an earlier story.
+func tellIn(t *testing.T, root string, play func(*node)) {
 	n := &node{
 		root: root, file: filepath.Join(root, DefaultFile), old: filepath.Join(root, DefaultOldFile), kubeInit: filepath.Join(root, DefaultKubeInit), proc: filepath.Join(root, "proc"),
 		served: map[uint32]bool{}, alive: map[string]bool{},
