@@ -75,7 +75,7 @@ var verbs = map[string][]string{
 	"ScaleSet": {
 		"disable set: patch replicasets", "disable set: patch " + vmiSets, "enable set: patch replicasets", "enable set: patch " + vmiSets,
 	},
-	"SetAffinity":        {"set affinity: patch replicasets", "set affinity: patch " + vmiSets},
+	"SetAffinity":        {"set affinity: patch " + vmiSets}, // that of pods is domainmgr's
 	"SetDrainConditions": {"set drain conditions: patch nodes/status"},
 	"SetDrainLock":       {"take drain lock: create leases", "take drain lock: patch leases"},
 	"SetLonghornSetting": {"set longhorn setting: patch settings.longhorn.io"},

@@ -64,6 +64,14 @@ func scenes() []Scene {
 			Does: "a process kills itself while it keeps a file of a component that no other scene comes to: the file is the former one or the new one",
 		},
 		{
+			Name: "console-file", Package: "pkg/workload/console", Test: "TestSoakTheOlderPlaceIsWholeWhereverTheAgentDies", KillPoints: reachedBy("console-file"),
+			Does: "a process kills itself while it writes and removes the console file of older kube containers: it is whole or not there, and follows what is wanted",
+		},
+		{
+			Name: "log-journal", Package: "pkg/workload/applogs", Test: "TestSoakEachLineComesOnceWhereverTheAgentDiesAtItsJournal", KillPoints: reachedBy("log-journal"),
+			Does: "a process kills itself at the journal of the lines that it has logged: none is lost, and at most one batch comes twice",
+		},
+		{
 			Name: "upgrade", Takes: 10 * time.Minute, Package: "test/upgrade", Test: "TestSoak.*", Needs: devcluster.CanHost,
 			Does: "three servers change their minor version, and their etcd, under load",
 		},
@@ -97,9 +105,10 @@ func simulations() (all []Scene) {
 		{"sim-passthrough", "pkg/workload/passthrough", "TestNodesThatShareAttachmentsNeverTakeOneFromAnother", 500, "nodes share attachments: none takes one from another"},
 		{"sim-leave", "pkg/cluster/membership", "TestNoOrderOfEventsLosesAReplicaWithoutConsent", 200, "a node leaves: no replica is lost without consent"},
 		{"sim-logs", "pkg/workload/applogs", "TestEveryLineComesOnceWhateverHappens", 200, "kills, cuts, rotations: each line is logged once"},
+		{"sim-k3s-kills", "pkg/cluster/k3supdate", "TestWhereverTheAgentDiesK3sIsEndedOnceAndASnapshotTakenOnce", 20, "an agent dies while it has k3s end or take a snapshot: each happens once, on one node at a time, and the lock is free again"},
 		{"sim-mounts", "pkg/workload/mounts", "TestWhereverTheAgentDiesK3sIsRestartedOnceAndTheLockIsFreed", 20, "k3s is restarted for volumes while the agent dies at its effects: once, and the lock is free again"},
 		{"sim-members", "pkg/cluster/members", "TestARemovalThatIsKilledAnywhereIsDoneAllTheSameAndLeavesNoLock", 20, "a node that is gone is removed while agents die at their requests: it alone, and no lock is left"},
-		{"sim-apps", "pkg/workload/apps", "TestAnApplicationIsWellWhereverTheAgentOfItsRepairDies", 20, "applications are moved, scaled and made again while the agents die at that: each is well, and nothing is done twice"},
+		{"sim-apps", "pkg/workload/apps", "TestAnApplicationIsWellWhereverTheAgentOfItsRepairDies", 20, "applications are moved, failed over, scaled and made again while the agents die at that: each is well, and nothing is done twice"},
 		{"sim-ports", "pkg/workload/passthrough", "TestWhereverTheAgentDiesItHasWhatItsApplicationsUseAndNoMore", 20, "an agent dies at what it does for the ports of applications: they have theirs, and those of other nodes too"},
 		{"sim-machines", "pkg/workload/workloads", "TestWhereverTheAgentDiesMachinesRunAsBeforeInTheEnd", 20, "an agent dies while it disables and enables virtual machines: all run as before"},
 		{"sim-snapshots", "pkg/workload/storage", "TestWhereverTheAgentDiesTheSnapshotsFollowTheirSetting", 20, "an agent dies while it changes and deletes the job of Longhorn's snapshots: that follows its setting"},
