@@ -37,7 +37,7 @@ func (s Scene) goTest(ctx context.Context, r *Run) error {
 	switch {
 	case err != nil:
 		path := filepath.Join(r.Dir, "output")
-		return errors.Join(fmt.Errorf("%s in %s: %w; all of it is in %s: %s", s.Test, s.Package, err, path, failure(string(out))), os.WriteFile(path, out, 0o600))
+		return errors.Join(fmt.Errorf("%s in %s: %w; all of it is in %s: %s", s.Test, s.Package, err, path, failure(string(out))), os.WriteFile(path, out, 0o600), r.readBook(book, s.Test))
 	case strings.Contains(string(out), "[no tests to run]"):
 		return fmt.Errorf("%s has no test %s", s.Package, s.Test)
 	}
