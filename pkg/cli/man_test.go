@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -136,9 +137,10 @@ func TestThereAreFewCommands(t *testing.T) {
 
 func writePages(t *testing.T, dir string, pages map[string][]byte) {
 	t.Helper()
-	err := os.RemoveAll(dir)
-	if err == nil {
-		err = os.MkdirAll(dir, 0o755)
+	err := os.MkdirAll(dir, 0o755)
+	old, _ := filepath.Glob(filepath.Join(dir, "*.1")) // and not the whole of it: the pages of another program are below
+	for _, name := range old {
+		err = errors.Join(err, os.Remove(name))
 	}
 	for name, page := range pages {
 		if err == nil {
