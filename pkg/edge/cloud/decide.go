@@ -155,12 +155,12 @@ func read(seen map[object.Ref]object.Object) (s settings.Settings, on bool, err 
 	return s, s.Enabled, nil
 }
 
-// cloudcores is how many shall run.
+// cloudcores is how many shall run. The tie-breaker takes none: one that waits for it would block every drain.
 func cloudcores(s settings.Settings, seen map[object.Ref]object.Object) int {
 	if !s.HA {
 		return 1
 	}
-	return max(1, min(maxCloudcores, len(servers(seen))))
+	return max(1, min(maxCloudcores, len(servers(seen, false))))
 }
 
 // recorded notes which casecret edge nodes trust.

@@ -314,6 +314,30 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// The tie-breaker is cordoned for good, so that a cloudcore for it would wait for ever. Edge nodes may dial it all the same. A server that is
+// cordoned for a while goes on to count.
+func TestTheTieBreakerTakesNoCloudcore(t *testing.T) {
+	for name, row := range map[string]struct {
+		label string
+		ha    bool
+		want  int
+	}{
+		"three servers": {"", true, 3}, "two and a tie-breaker": {"true", true, 2}, "a label that says it is none": {"false", true, 3}, "without ha": {"true", false, 1},
+	} {
+		w := whole(t)
+		w.server("node-3", "10.0.0.3")
+		node := w.seen[object.Ref{Kind: object.Node, Name: "node-3"}]
+		node["spec"] = m{"unschedulable": true}
+		if row.label != "" {
+			node["metadata"].(m)["labels"].(m)[tieBreaker] = row.label
+		}
+		w.set(func(s *settings.Settings) { s.HA = row.ha })
+		if r := Judge(w.seen, now); r.Wanted != row.want || !slices.Equal(r.Addresses, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}) {
+			t.Errorf("%s: %d cloudcores are wanted, not %d; edge nodes dial %q", name, r.Wanted, row.want, r.Addresses)
+		}
+	}
+}
+
 // KubeEdge writes its own file at each start unless these numbers are as it wants them.
 func TestCloudcoreFindsNothingToChangeInItsFile(t *testing.T) {
 	for _, limit := range []int{1, 100, settings.MaxNodes} {

@@ -20,6 +20,7 @@ const (
 
 	serverRole = "node-role.kubernetes.io/control-plane"
 	edgeRole   = join.EdgeRole
+	tieBreaker = "tie-breaker-node" // "true" on the server that is cordoned for good
 
 	managedLabel       = "app.kubernetes.io/managed-by"
 	checksumAnnotation = "edge.zedkube.io/checksum"

@@ -85,10 +85,13 @@ func roleRef(k object.Kind, name string) m {
 	return m{"apiGroup": k.Group, "kind": k.Name, "name": name}
 }
 
-// Servers are the cluster addresses of the servers, sorted, by the name of their Nodes.
-func servers(seen map[object.Ref]object.Object) (addresses []string) {
+// servers are the cluster addresses of the servers, sorted, with that of the tie-breaker or without.
+func servers(seen map[object.Ref]object.Object, withTieBreaker bool) (addresses []string) {
 	for r, o := range seen {
 		if r.Kind != object.Node || isEdge(o) || !o.HasLabel(serverRole) {
+			continue
+		}
+		if !withTieBreaker && o.Text("metadata", "labels", tieBreaker) == "true" {
 			continue
 		}
 		if a := ownAddress(o); a != "" {
@@ -175,7 +178,7 @@ func advertised(s settings.Settings, seen map[object.Ref]object.Object) (address
 		}
 		return addresses, ""
 	}
-	if addresses = servers(seen); len(addresses) == 0 {
+	if addresses = servers(seen, true); len(addresses) == 0 {
 		return nil, "no server has a cluster address"
 	}
 	return addresses, ""

@@ -99,7 +99,7 @@ type Key struct {
 // Keys are all settings but enabled, in the order of docs/edge.md.
 func Keys() []Key {
 	return []Key{
-		{"ha", cloudcore, "as many cloudcores as there are servers, three at most"},
+		{"ha", cloudcore, "as many cloudcores as there are servers without the tie-breaker, three at most"},
 		{"serviceType", "", "how edge nodes reach cloudcore: NodePort or LoadBalancer"},
 		{"advertiseAddress", cloudcore, "addresses that edge nodes dial, with commas between them; none for those of all servers, or of the load balancer"},
 		{"nodeLimit", cloudcore, "how many edge nodes there may be, 1 to 250"},
