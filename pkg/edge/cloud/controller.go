@@ -37,7 +37,7 @@ func Made(s settings.Settings, crds []object.Object) (refs []object.Ref, objects
 	add(forPath(object.RoleBinding), m{
 		"roleRef": roleRef(object.Role, Path), "subjects": l{m{"kind": "ServiceAccount", "name": Path, "namespace": Where}},
 	})
-	add(object.Ref{Kind: object.Deployment, Namespace: Where, Name: Controller}, m{"spec": controllerSpec(s)})
+	add(refController, m{"spec": controllerSpec(s)})
 	return refs, objects
 }
 

@@ -302,9 +302,14 @@ func tunnels(seen map[object.Ref]object.Object, now time.Time) (next object.Obje
 }
 
 // pods are those of cloudcore.
-func pods(seen map[object.Ref]object.Object) (list []object.Object) {
+func pods(seen map[object.Ref]object.Object) []object.Object {
+	return slices.DeleteFunc(allPods(seen), func(o object.Object) bool { return o.Text("metadata", "labels", "kubeedge") != Name })
+}
+
+// allPods are those of the controller and the path, too.
+func allPods(seen map[object.Ref]object.Object) (list []object.Object) {
 	for r, o := range seen {
-		if r.Kind == object.Pod && o.Text("metadata", "labels", "kubeedge") == Name && o.Text("metadata", "deletionTimestamp") == "" {
+		if r.Kind == object.Pod && o.Text("metadata", "deletionTimestamp") == "" {
 			list = append(list, o)
 		}
 	}

@@ -387,7 +387,14 @@ func TestTheElevenDefinitionsOfKubeEdge(t *testing.T) {
 }
 
 func TestWhatIsWrongIsSaid(t *testing.T) {
-	missing := m{"name": Name, "image": "docker.io/kubeedge/cloudcore:v1.20.0", "state": m{"waiting": m{"reason": "ImagePullBackOff"}}}
+	waits := func(image, reason string) m {
+		return m{"name": "c", "image": image, "state": m{"waiting": m{"reason": reason}}}
+	}
+	pod := func(w *world, name string, labels, status m) {
+		o := w.put(object.Ref{Kind: object.Pod, Namespace: Where, Name: name}, m{"spec": m{"nodeName": "node-2"}, "status": status})
+		o["metadata"].(m)["labels"] = labels
+	}
+	own := m{"app.kubernetes.io/name": Controller}
 	for name, row := range map[string]struct {
 		change func(w *world)
 		want   string
@@ -399,9 +406,19 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		"too few cloudcores":       {func(w *world) { delete(w.seen[refDeployment], "status") }, "0 of 1 cloudcores are available"},
 		"a server without a path":  {func(w *world) { w.seen[refPath]["status"].(m)["numberReady"] = 1 }, "logs and metrics of edge nodes can be read on 1 of 2 servers"},
 		"an image is missing": {func(w *world) {
-			o := w.put(object.Ref{Kind: object.Pod, Namespace: Where, Name: "a"}, m{"spec": m{"nodeName": "node-2"}, "status": m{"containerStatuses": l{missing}}})
-			o["metadata"].(m)["labels"] = podLabels()
+			pod(w, "a", podLabels(), m{"containerStatuses": l{waits("docker.io/kubeedge/cloudcore:v1.20.0", "ImagePullBackOff")}})
 		}, "image docker.io/kubeedge/cloudcore:v1.20.0 is missing on node node-2"},
+		"no controller": {func(w *world) { delete(w.seen[refController], "status") }, "the controller has no available pod, without which nothing is made or kept as the settings say"},
+		"its image is missing, which is said once": {func(w *world) {
+			pod(w, "a", own, m{"containerStatuses": l{waits("edge:1", "ErrImagePull")}})
+			pod(w, "b", m{"app.kubernetes.io/name": Path}, m{"containerStatuses": l{waits("edge:1", "ErrImagePull")}})
+		}, "image edge:1 is missing on node node-2"},
+		"it ends again and again": {func(w *world) {
+			pod(w, "a", own, m{"containerStatuses": l{waits("edge:1", "CrashLoopBackOff")}})
+		}, "Pod kubeedge/a does not run on node node-2: container c is in CrashLoopBackOff"},
+		"no node takes it": {func(w *world) {
+			pod(w, "a", own, m{"conditions": l{m{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}}})
+		}, "no node takes Pod kubeedge/a: 0/3 nodes are available"},
 		"no certificate":          {func(w *world) { delete(w.seen, refStreamKey) }, "the stream has no certificate that serves"},
 		"one that is not renewed": {func(w *world) { w.stream(now.Add(-time.Hour), now.Add(29*24*time.Hour)) }, "the stream has no certificate that serves"},
 		"no address": {func(w *world) {
@@ -411,10 +428,11 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := whole(t)
 			w.seen[refDeployment]["status"] = m{"availableReplicas": 1}
+			w.put(refController, m{"status": m{"availableReplicas": 1}})
 			w.seen[refPath]["status"] = m{"desiredNumberScheduled": 2, "numberReady": 2}
 			row.change(w)
 			got := strings.Join(Judge(w.seen, now).Problems, "; ")
-			if (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
+			if (got == "") != (row.want == "") || strings.Count(got, row.want) != 1 && row.want != "" {
 				t.Errorf("the problems are %q, not %q", got, row.want)
 			}
 		})

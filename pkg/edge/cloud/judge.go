@@ -56,8 +56,11 @@ func Judge(seen map[object.Ref]object.Object, now time.Time) (r Report) {
 	if s.HA && r.Wanted < 2 {
 		r.Problems = append(r.Problems, "ha has no effect: there is one server only")
 	}
-	for _, pod := range pods(seen) {
-		if text := hinders(pod); text != "" {
+	if seen[refController].Number("status", "availableReplicas") == 0 {
+		r.Problems = append(r.Problems, "the controller has no available pod, without which nothing is made or kept as the settings say: kubectl -n kubeedge describe deployment zedkube-edge")
+	}
+	for _, pod := range allPods(seen) {
+		if text := hinders(pod); text != "" && !slices.Contains(r.Problems, text) {
 			r.Problems = append(r.Problems, text)
 		}
 	}
@@ -99,7 +102,7 @@ func lostCA(seen map[object.Ref]object.Object) string {
 		"kubectl -n kubeedge annotate configmap zedkube-edge " + caAnnotation + "-"
 }
 
-// hinders says why a pod of cloudcore does not run.
+// hinders says why a pod does not run.
 func hinders(pod object.Object) string {
 	node := pod.Text("spec", "nodeName")
 	for _, c := range append(pod.List("status", "initContainerStatuses"), pod.List("status", "containerStatuses")...) {
@@ -110,12 +113,12 @@ func hinders(pod object.Object) string {
 			return fmt.Sprintf("image %s is missing on node %s", c.Text("image"), node)
 		case reason == "PodInitializing":
 		default:
-			return fmt.Sprintf("cloudcore does not run on node %s: container %s is in %s", node, c.Text("name"), reason)
+			return fmt.Sprintf("%s does not run on node %s: container %s is in %s", pod.Ref(object.Pod), node, c.Text("name"), reason)
 		}
 	}
 	for _, c := range pod.List("status", "conditions") {
 		if c.Text("type") == "PodScheduled" && c.Text("status") == "False" {
-			return "no node takes cloudcore: " + c.Text("message")
+			return fmt.Sprintf("no node takes %s: %s", pod.Ref(object.Pod), c.Text("message"))
 		}
 	}
 	return ""

@@ -42,6 +42,7 @@ var (
 	refAccount    = object.Ref{Kind: object.ServiceAccount, Namespace: Where, Name: Name}
 	refRole       = object.Ref{Kind: object.ClusterRole, Name: Name}
 	refBinding    = object.Ref{Kind: object.ClusterRoleBinding, Name: Name}
+	refController = object.Ref{Kind: object.Deployment, Namespace: Where, Name: Controller}
 	refDeployment = object.Ref{Kind: object.Deployment, Namespace: Where, Name: Name}
 	refService    = object.Ref{Kind: object.Service, Namespace: Where, Name: Name}
 	refPath       = object.Ref{Kind: object.DaemonSet, Namespace: Where, Name: Path}
