@@ -204,7 +204,28 @@ func (s *site) enable() {
 	if out := s.must("enable", "--ha", "--dry-run"); !strings.Contains(out, "Warning: ha with NodePort") {
 		s.Errorf("enable --ha does not say what is not covered:\n%s", out)
 	}
+	s.aPortIsTaken()
 	s.must("enable", "--yes")
+}
+
+// aPortIsTaken: with a NodePort that another Service has, nothing is made that runs.
+func (s *site) aPortIsTaken() {
+	services := s.kube.CoreV1().Services("default")
+	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 31000}},
+	}}
+	if _, err := services.Create(s.Context(), other, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	if out, err := s.command("enable", "--yes"); terminal.ExitCode(err) != 3 || !strings.Contains(err.Error(), "31000") {
+		s.Errorf("with a port that is taken: %v\n%s", err, out)
+	}
+	if list, err := s.kube.AppsV1().Deployments(namespace).List(s.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		s.Errorf("after that there are %v, %v", list.Items, err)
+	}
+	if err := services.Delete(s.Context(), "other", metav1.DeleteOptions{}); err != nil {
+		s.Fatal(err)
+	}
 }
 
 // deployment is cloudcore's, and an error while its pods are not those that it wants.

@@ -177,9 +177,13 @@ func (c *commands) carryOut(ctx context.Context, kube Cluster, a *acting, at obj
 			if _, err := kube.Apply(ctx, r, objects[i], false); err != nil {
 				return err
 			}
-		}
-		if err := free(ctx, kube, s); err != nil {
-			return refused(err)
+			if r.Kind != object.Namespace {
+				continue
+			}
+			// On the first enable it could not be asked before: nothing runs yet that would try it again and again.
+			if err := free(ctx, kube, s); err != nil {
+				return refused(err)
+			}
 		}
 	}
 	if err := write(ctx, kube, at, s); err != nil {

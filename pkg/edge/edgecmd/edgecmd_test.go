@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
 	"github.com/zedkube/zedkube/pkg/edge/object"
 	"github.com/zedkube/zedkube/types"
@@ -19,6 +20,7 @@ import (
 type played struct {
 	objects map[object.Ref]object.Object
 	fails   error // of each write
+	taken   error // of a Service, as where its port is another one's
 	audit   []string
 	version string // of the program
 }
@@ -44,6 +46,9 @@ func (p *played) put(r object.Ref, o object.Object) error {
 }
 
 func (p *played) Apply(_ context.Context, r object.Ref, o object.Object, dry bool) (object.Object, error) {
+	if r.Kind == object.Service && p.taken != nil {
+		return nil, p.taken
+	}
 	if dry {
 		return o, nil
 	}
@@ -109,6 +114,21 @@ func TestWhatIsChangedIsAudited(t *testing.T) {
 		"command|OPERATOR|set edge" + at + "set nodeLimit=30|failed|disk full; if somebody else has just changed the settings, try again",
 	}; !slices.Equal(p.audit, want) {
 		t.Errorf("audited is\n%s\nwant\n%s", strings.Join(p.audit, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestATakenPortLeavesNothingThatRuns: also where the namespace, in which alone it can be asked, has to be made first.
+func TestATakenPortLeavesNothingThatRuns(t *testing.T) {
+	p := &played{objects: map[object.Ref]object.Object{}, taken: errors.New("provided port is already allocated")}
+	for range 2 { // the second time the namespace is there
+		if out, err := p.run(t, "enable", "--yes"); terminal.ExitCode(err) != terminal.ExitFound || !strings.Contains(err.Error(), "already allocated") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		for r := range p.objects {
+			if r.Kind != object.Namespace {
+				t.Errorf("there is %s", r)
+			}
+		}
 	}
 }
 
