@@ -111,7 +111,7 @@ func (c *commands) change(ctx context.Context, a *acting, args []string, enable 
 	if enable {
 		o = types.Operation{Op: "enable edge", Target: auditTarget, Why: "zedkube edge enable " + strings.Join(args, " ")}
 	}
-	return c.audited(o, func() error { return c.carryOut(ctx, kube, a, at, was, s) })
+	return c.audited(o, func() error { return carryOut(ctx, kube, a, at, was, s, enable) })
 }
 
 // auditTarget is what the audit trail says that enable, disable and set change.
@@ -166,7 +166,7 @@ func sayPorts(a *acting, s settings.Settings) {
 }
 
 // carryOut makes what the controller needs, and writes the settings last: from then on it acts by them.
-func (c *commands) carryOut(ctx context.Context, kube Cluster, a *acting, at object.Object, was, s settings.Settings) error {
+func carryOut(ctx context.Context, kube Cluster, a *acting, at object.Object, was, s settings.Settings, enable bool) error {
 	if s.Enabled {
 		crds, err := cloud.Definitions()
 		if err != nil {
@@ -174,6 +174,10 @@ func (c *commands) carryOut(ctx context.Context, kube Cluster, a *acting, at obj
 		}
 		refs, objects := cloud.Made(s, crds)
 		for i, r := range refs {
+			// set of another version must not take permissions back that the controller's version needs.
+			if !enable && (r.Kind != object.Deployment || s.ControllerImage == was.ControllerImage) {
+				continue
+			}
 			if _, err := kube.Apply(ctx, r, objects[i], false); err != nil {
 				return err
 			}

@@ -132,6 +132,37 @@ func TestATakenPortLeavesNothingThatRuns(t *testing.T) {
 	}
 }
 
+// TestSetLeavesThePermissionsOfTheController: they may be those of a later version than that of the program.
+func TestSetLeavesThePermissionsOfTheController(t *testing.T) {
+	p := &played{objects: map[object.Ref]object.Object{}}
+	if _, err := p.run(t, "enable", "--yes"); err != nil {
+		t.Fatal(err)
+	}
+	later := object.Object{}
+	for r := range p.objects {
+		if r != cloud.RefSettings {
+			p.objects[r] = later
+		}
+	}
+	for _, row := range []struct {
+		command string
+		changed int // objects but the settings
+	}{{"set nodeLimit=20", 0}, {"set controllerImage=registry.example/edge:1", 1}, {"enable", len(p.objects) - 1}} {
+		if out, err := p.run(t, append(strings.Fields(row.command), "--yes")...); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var changed []object.Ref
+		for r, o := range p.objects {
+			if r != cloud.RefSettings && len(o) > 0 {
+				changed = append(changed, r)
+			}
+		}
+		if len(changed) != row.changed || len(changed) == 1 && changed[0].Kind != object.Deployment {
+			t.Errorf("%s changes %v", row.command, changed)
+		}
+	}
+}
+
 func TestStatusTellsProgramsEachSetting(t *testing.T) {
 	p := &played{objects: map[object.Ref]object.Object{}}
 	if _, err := p.run(t, "enable", "--yes", "serviceType=LoadBalancer", "httpsPort=10202", "advertiseAddress=192.0.2.1,192.0.2.2"); err != nil {
