@@ -77,11 +77,8 @@ func (c *commands) change(ctx context.Context, a *acting, args []string, enable 
 		return err
 	}
 	was, at, err := current(ctx, kube)
-	if err != nil && at == nil {
-		return err
-	}
 	if err != nil {
-		return fmt.Errorf("the present settings cannot be used, see kubectl -n %s edit configmap %s: %w", cloud.Where, cloud.Controller, err)
+		return err
 	}
 	s := was
 	if enable {
@@ -227,6 +224,10 @@ func (c *commands) remove(ctx context.Context, a *acting, purge, force bool) err
 	if err != nil {
 		return err
 	}
+	s, at, err := current(ctx, kube)
+	if err != nil {
+		return err
+	}
 	seen, err := look(ctx, kube)
 	if err != nil {
 		return err
@@ -259,13 +260,13 @@ func (c *commands) remove(ctx context.Context, a *acting, purge, force bool) err
 	if purge {
 		o.Why += " --purge"
 	}
-	return c.audited(o, func() error { return drop(ctx, kube, a, seen, r.Settings, refs) })
+	return c.audited(o, func() error { return drop(ctx, kube, a, at, s, refs) })
 }
 
-// drop switches off, and removes objects.
-func drop(ctx context.Context, kube Cluster, a *acting, seen map[object.Ref]object.Object, s settings.Settings, refs []object.Ref) error {
+// drop switches off in the settings at, where there are any, and removes objects.
+func drop(ctx context.Context, kube Cluster, a *acting, at object.Object, s settings.Settings, refs []object.Ref) error {
 	// First, so that a controller that still runs makes nothing again.
-	if at := seen[cloud.RefSettings]; at != nil {
+	if at != nil {
 		s.Enabled = false
 		if err := write(ctx, kube, at, s); err != nil {
 			return err

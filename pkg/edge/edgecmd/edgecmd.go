@@ -152,6 +152,9 @@ func current(ctx context.Context, kube Cluster) (settings.Settings, object.Objec
 		return settings.Default(), nil, err
 	}
 	s, err := settings.Parse([]byte(at.Text("data", cloud.SettingsAt)))
+	if err != nil {
+		err = fmt.Errorf("the present settings cannot be used, see kubectl -n %s edit configmap %s: %w", cloud.Where, cloud.Controller, err)
+	}
 	return s, at, err
 }
 

@@ -163,6 +163,26 @@ func TestSetLeavesThePermissionsOfTheController(t *testing.T) {
 	}
 }
 
+// TestDisableKeepsSettingsThatItCannotRead: those of a later version have fields that this one does not know.
+func TestDisableKeepsSettingsThatItCannotRead(t *testing.T) {
+	p := &played{objects: map[object.Ref]object.Object{}}
+	if _, err := p.run(t, "enable", "--yes"); err != nil {
+		t.Fatal(err)
+	}
+	const later = `{"enabled":true,"nodeLimit":20,"later":true}`
+	p.objects[cloud.RefSettings] = object.New(cloud.RefSettings).With(object.Map{"data": object.Map{cloud.SettingsAt: later}})
+	before := len(p.objects)
+	for _, flags := range [][]string{nil, {"--purge", "--force"}} {
+		out, err := p.run(t, append([]string{"disable", "--yes"}, flags...)...)
+		if err == nil || !strings.Contains(err.Error(), "kubectl -n kubeedge edit configmap zedkube-edge") || !strings.Contains(err.Error(), `unknown field "later"`) {
+			t.Errorf("%v: %v\n%s", flags, err, out)
+		}
+		if now := p.objects[cloud.RefSettings].Text("data", cloud.SettingsAt); now != later || len(p.objects) != before {
+			t.Errorf("%v: of %d objects there are %d, with the settings %s", flags, before, len(p.objects), now)
+		}
+	}
+}
+
 func TestStatusTellsProgramsEachSetting(t *testing.T) {
 	p := &played{objects: map[object.Ref]object.Object{}}
 	if _, err := p.run(t, "enable", "--yes", "serviceType=LoadBalancer", "httpsPort=10202", "advertiseAddress=192.0.2.1,192.0.2.2"); err != nil {
