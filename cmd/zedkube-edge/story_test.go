@@ -363,7 +363,12 @@ func (s *site) disable() {
 	if _, err := s.kube.CoreV1().Nodes().Get(s.Context(), "edge-1", metav1.GetOptions{}); err != nil {
 		s.Errorf("the edge node: %v", err)
 	}
-	s.must("disable", "--purge", "--yes", "--force")
+	if out, err := s.command("disable", "--purge", "--yes"); terminal.ExitCode(err) != 3 || !strings.Contains(err.Error(), "have to join again: edge-1") {
+		s.Errorf("a purge while there is an edge node: %v\n%s", err, out)
+	}
+	if out := s.must("disable", "--purge", "--yes", "--force"); !strings.Contains(out, "These edge nodes have to join again: edge-1.") {
+		s.Errorf("a purge says\n%s", out)
+	}
 	s.until("a purge leaves nothing", func() error {
 		if left := s.objects(); len(left) > 0 {
 			return fmt.Errorf("there is %q", left)

@@ -206,7 +206,8 @@ func (c *commands) disable() *cobra.Command {
 		Short: "Switch KubeEdge off and remove what it has in the cluster",
 		Long: "Switch KubeEdge off and remove what it has in the cluster. A plan is shown first. Pods on edge nodes go on. What lets edge\n" +
 			"nodes connect again once it is switched on stays: the definitions, the Nodes, the settings, and KubeEdge's own secrets;\n" +
-			"--purge removes these as well, and then every edge node has to join again. Refused while edge nodes are Ready, without --force.",
+			"--purge removes these as well, and then every edge node has to join again. Without --force it is refused while edge nodes are\n" +
+			"Ready, and with --purge while there are any, or names that were asked to join.",
 		Example: "  zedkube-edge disable --dry-run\n  zedkube-edge disable --purge --yes", Args: terminal.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.on(cmd)
@@ -214,7 +215,7 @@ func (c *commands) disable() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove also the definitions, the Nodes of edge nodes and the namespace")
-	cmd.Flags().BoolVar(&force, "force", false, "also while edge nodes are Ready")
+	cmd.Flags().BoolVar(&force, "force", false, "also while edge nodes are Ready, or have to join again")
 	a.flags(cmd)
 	return cmd
 }
@@ -233,7 +234,17 @@ func (c *commands) remove(ctx context.Context, a *acting, purge, force bool) err
 		return err
 	}
 	r := cloud.Judge(seen, time.Now())
-	if len(r.Ready) > 0 && !force {
+	var joined []string
+	for _, n := range r.Edge {
+		if n.State != "left" && n.State != "refused" {
+			joined = append(joined, n.Name)
+		}
+	}
+	switch {
+	case force:
+	case purge && len(joined) > 0:
+		return refused(fmt.Errorf("after --purge these edge nodes have to join again: %s. With --force it is done", strings.Join(joined, ", ")))
+	case len(r.Ready) > 0:
 		return refused(fmt.Errorf("edge nodes are Ready: %s. With --force they lose their connection", strings.Join(r.Ready, ", ")))
 	}
 	crds, err := cloud.Definitions()
@@ -250,7 +261,10 @@ func (c *commands) remove(ctx context.Context, a *acting, purge, force bool) err
 	for _, ref := range refs {
 		a.say("  %s", ref)
 	}
-	if !purge {
+	switch {
+	case purge && len(joined) > 0:
+		a.say("These edge nodes have to join again: %s.", strings.Join(joined, ", "))
+	case !purge:
 		a.say("These stay: the definitions of KubeEdge, %d edge nodes, the settings, the names that were asked to join, and KubeEdge's own secrets and record in namespace %s.", len(r.Nodes), cloud.Where)
 	}
 	if on, err := a.confirm(ctx); err != nil || !on {

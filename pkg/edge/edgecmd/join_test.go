@@ -140,6 +140,40 @@ func TestEdgecoreIsForTheDevice(t *testing.T) {
 	}
 }
 
+// TestAPurgeIsForNoEdgeNode: what one that is offline needs to connect again is removed, too.
+func TestAPurgeIsForNoEdgeNode(t *testing.T) {
+	const again = "have to join again: a"
+	for name, row := range map[string]struct {
+		args    string
+		left    bool
+		refused string
+		says    string
+	}{
+		"one that was asked":                 {"disable --purge --yes", false, again, ""},
+		"one that has left":                  {"disable --purge --yes", true, "", "KubeEdge is off"},
+		"it goes on later without --purge":   {"disable --yes", false, "", "KubeEdge is off"},
+		"somebody wants it":                  {"disable --purge --force --yes", false, "", again},
+		"nobody has to where nobody is left": {"disable --purge --dry-run", true, "", "Nothing was changed"},
+	} {
+		p := up(t)
+		if _, err := p.run(t, "join", "a", "--yes"); err != nil {
+			t.Fatal(err)
+		}
+		if row.left {
+			if _, err := p.run(t, "leave", "a", "--yes"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := p.run(t, strings.Fields(row.args)...)
+		if !strings.Contains(out, row.says) || (err == nil) != (row.refused == "") || row.left && strings.Contains(out, again) {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+		if err != nil && (terminal.ExitCode(err) != terminal.ExitFound || !strings.Contains(err.Error(), row.refused)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestWhoMayNotLeave(t *testing.T) {
 	for name, wrong := range map[string]string{"node-1": "is a member", "nobody": "no edge node nobody", "A": "no name of a node"} {
 		if out, err := up(t).run(t, "leave", name, "--yes", "--lost"); err == nil || !strings.Contains(err.Error(), wrong) || wrong != "no name of a node" && terminal.ExitCode(err) != terminal.ExitFound {

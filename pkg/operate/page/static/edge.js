@@ -128,7 +128,7 @@ function buttons(s) {
     h("p", { id: "edge-count", role: "status" }),
     h("div", { class: "bar" }, s.Enabled ? act("edge-join", "Join an edge node", openJoin) : [act("edge-enable", "Enable", enable), check("edge-ha-too", "--ha: a cloudcore on each of several servers")],
       act("edge-set", "Change settings", set)),
-    s.Enabled && h("div", { class: "bar" }, act("edge-disable", "Disable", disable), check("edge-purge", "--purge: remove also what lets edge nodes connect again"), check("edge-force", "--force: also while edge nodes are Ready")),
+    s.Enabled && h("div", { class: "bar" }, act("edge-disable", "Disable", disable), check("edge-purge", "--purge: remove also what lets edge nodes connect again"), check("edge-force", "--force: also while edge nodes are Ready, or have to join again")),
   ].filter((x) => x);
 }
 
