@@ -117,6 +117,9 @@ func (s *site) edgeNodesJoinAndLeave(ctx context.Context) {
 	if out, err := s.command("join", asked.Name, "--yes"); terminal.ExitCode(err) != 3 {
 		s.Errorf("join of one that is Ready: %v\n%s", err, out)
 	}
+	if out, err := s.command("set", "--yes", "websocketPort=31100"); terminal.ExitCode(err) != 3 || !strings.Contains(err.Error(), "port 31000/tcp (cloudhub)") {
+		s.Errorf("set of what cuts it off: %v\n%s", err, out)
+	}
 	s.isNobodyElse(ctx, asked.Name)
 	s.leaves(ctx, asked.Name)
 	s.isLost(ctx)

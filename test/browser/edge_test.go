@@ -136,6 +136,11 @@ func runsKubeEdge(t *testing.T, b *browser) {
 	tb.press("#plan-do")
 	tb.shows("#plan", "The settings are written.", asScript, "Done.")
 	tb.press("#plan-close")
+	tb.fill("#edge-websocketPort", "31100")
+	tb.do(`document.querySelector("#edge-force-set").click()`)
+	tb.press("#edge-set")
+	tb.shows("#plan", "Plan of set --force websocketPort=31100 --dry-run", "zedkube --root /node-2 edge set --force websocketPort=31100")
+	tb.press("#plan-close")
 	d.letsJoin(tb)
 	d.letsLeave(tb)
 	if eval[bool](tb, `"hacked" in window || document.querySelectorAll("img").length > 0`) {

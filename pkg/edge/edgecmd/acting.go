@@ -33,10 +33,11 @@ func (c *commands) enable() *cobra.Command {
 	var a acting
 	var ha bool
 	cmd := &cobra.Command{
-		Use:   "enable [--ha] [--yes | --dry-run] [KEY=VALUE]...",
+		Use:   "enable [--ha] [--force] [--yes | --dry-run] [KEY=VALUE]...",
 		Short: "Switch KubeEdge on in the cluster, for edge nodes to join",
 		Long: "Switch KubeEdge on in the cluster, for edge nodes to join: its settings, and the controller that makes and keeps all else.\n" +
-			"A plan is shown first. The settings, of which each has a default:\n\n" + keysText(),
+			"A plan is shown first. Refused without --force where it cuts off edge nodes that were asked to join. The settings, of which\n" +
+			"each has a default:\n\n" + keysText(),
 		Example: "  zedkube-edge enable --dry-run\n  zedkube-edge enable --yes nodeLimit=20 serviceType=LoadBalancer",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.on(cmd)
@@ -47,6 +48,7 @@ func (c *commands) enable() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&ha, "ha", false, "the same as ha=true")
+	cmd.Flags().BoolVar(&a.force, "force", false, "also what cuts off edge nodes that were asked to join")
 	a.flags(cmd)
 	return cmd
 }
@@ -54,9 +56,10 @@ func (c *commands) enable() *cobra.Command {
 func (c *commands) set() *cobra.Command {
 	var a acting
 	cmd := &cobra.Command{
-		Use:     "set [--yes | --dry-run] KEY=VALUE...",
-		Short:   "Change settings of KubeEdge",
-		Long:    "Change settings of KubeEdge. A plan is shown first: what changes, and what is restarted for it. The settings:\n\n" + keysText(),
+		Use:   "set [--force] [--yes | --dry-run] KEY=VALUE...",
+		Short: "Change settings of KubeEdge",
+		Long: "Change settings of KubeEdge. A plan is shown first: what changes, and what is restarted for it. Refused without --force where it\n" +
+			"takes away what edge nodes that were asked to join have in their own files: a port, an address, edgeBlock. The settings:\n\n" + keysText(),
 		Example: "  zedkube-edge set nodeLimit=200\n  zedkube-edge set --yes advertiseAddress=192.0.2.10,192.0.2.11",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.on(cmd)
@@ -66,6 +69,7 @@ func (c *commands) set() *cobra.Command {
 			return c.change(cmd.Context(), &a, args, false)
 		},
 	}
+	cmd.Flags().BoolVar(&a.force, "force", false, "also what cuts off edge nodes that were asked to join")
 	a.flags(cmd)
 	return cmd
 }
@@ -100,7 +104,17 @@ func (c *commands) change(ctx context.Context, a *acting, args []string, enable 
 	if err := free(ctx, kube, s); err != nil {
 		return refused(err)
 	}
+	lost, err := cutOff(ctx, kube, at, was, s)
+	if err != nil {
+		return err
+	}
+	if lost != "" && !a.force {
+		return refused(errors.New(lost + ". With --force it is done"))
+	}
 	plan(a, was, s)
+	if lost != "" {
+		a.say("Warning: %s.", lost)
+	}
 	if on, err := a.confirm(ctx); err != nil || !on {
 		return err
 	}
@@ -109,6 +123,24 @@ func (c *commands) change(ctx context.Context, a *acting, args []string, enable 
 		o = types.Operation{Op: "enable edge", Target: auditTarget, Why: "zedkube edge enable " + strings.Join(args, " ")}
 	}
 	return c.audited(o, func() error { return carryOut(ctx, kube, a, at, was, s, enable) })
+}
+
+// cutOff says whom other settings cut off; "" for nobody, as where there were none.
+func cutOff(ctx context.Context, kube Cluster, at object.Object, was, s settings.Settings) (string, error) {
+	if at == nil {
+		return "", nil
+	}
+	seen, err := look(ctx, kube)
+	if err != nil {
+		return "", err
+	}
+	joined := cloud.Judge(seen, time.Now()).Joined()
+	lost := cloud.CutOff(seen, was, s, len(joined))
+	if len(lost) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("this takes away what edge nodes that were asked to join (%d) have in their own files: %s. Who uses it there is cut off until it is changed there, or it joins again",
+		len(joined), strings.Join(lost, ", ")), nil
 }
 
 // auditTarget is what the audit trail says that enable, disable and set change.
@@ -200,7 +232,7 @@ func carryOut(ctx context.Context, kube Cluster, a *acting, at object.Object, wa
 
 func (c *commands) disable() *cobra.Command {
 	var a acting
-	var purge, force bool
+	var purge bool
 	cmd := &cobra.Command{
 		Use:   "disable [--purge] [--force] [--yes | --dry-run]",
 		Short: "Switch KubeEdge off and remove what it has in the cluster",
@@ -211,16 +243,16 @@ func (c *commands) disable() *cobra.Command {
 		Example: "  zedkube-edge disable --dry-run\n  zedkube-edge disable --purge --yes", Args: terminal.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.on(cmd)
-			return c.remove(cmd.Context(), &a, purge, force)
+			return c.remove(cmd.Context(), &a, purge)
 		},
 	}
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove also the definitions, the Nodes of edge nodes and the namespace")
-	cmd.Flags().BoolVar(&force, "force", false, "also while edge nodes are Ready, or have to join again")
+	cmd.Flags().BoolVar(&a.force, "force", false, "also while edge nodes are Ready, or have to join again")
 	a.flags(cmd)
 	return cmd
 }
 
-func (c *commands) remove(ctx context.Context, a *acting, purge, force bool) error {
+func (c *commands) remove(ctx context.Context, a *acting, purge bool) error {
 	kube, err := c.dial()
 	if err != nil {
 		return err
@@ -234,14 +266,9 @@ func (c *commands) remove(ctx context.Context, a *acting, purge, force bool) err
 		return err
 	}
 	r := cloud.Judge(seen, time.Now())
-	var joined []string
-	for _, n := range r.Edge {
-		if n.State != "left" && n.State != "refused" {
-			joined = append(joined, n.Name)
-		}
-	}
+	joined := r.Joined()
 	switch {
-	case force:
+	case a.force:
 	case purge && len(joined) > 0:
 		return refused(fmt.Errorf("after --purge these edge nodes have to join again: %s. With --force it is done", strings.Join(joined, ", ")))
 	case len(r.Ready) > 0:

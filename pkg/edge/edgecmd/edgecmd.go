@@ -112,9 +112,9 @@ func (c *commands) pods() []*cobra.Command {
 
 // acting is a command that shows its plan first.
 type acting struct {
-	yes, dry bool
-	in       io.Reader
-	out      io.Writer
+	yes, dry, force bool
+	in              io.Reader
+	out             io.Writer
 }
 
 func (a *acting) flags(cmd *cobra.Command) {

@@ -174,6 +174,38 @@ func TestAPurgeIsForNoEdgeNode(t *testing.T) {
 	}
 }
 
+// TestSetCutsNobodyOffUnasked: the files of edge nodes go on naming what they were given.
+func TestSetCutsNobodyOffUnasked(t *testing.T) {
+	p := up(t)
+	if out, err := p.run(t, "set", "--yes", "websocketPort=31200"); err != nil {
+		t.Errorf("before anybody was asked: %v\n%s", err, out)
+	}
+	for _, name := range []string{"a", "b"} {
+		if _, err := p.run(t, "join", name, "--yes"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range []string{"set websocketPort=31100 --yes", "set websocketPort=31100 --dry-run", "enable websocketPort=31100 --yes"} {
+		out, err := p.run(t, strings.Fields(args)...)
+		if terminal.ExitCode(err) != terminal.ExitFound || !strings.Contains(err.Error(), "asked to join (2) have in their own files: port 31200/tcp (cloudhub).") || !strings.Contains(err.Error(), "--force") {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+	}
+	if text := p.objects[cloud.RefSettings].Text("data", cloud.SettingsAt); !strings.Contains(text, `"websocketPort": 31200`) {
+		t.Errorf("what was refused is written: %s", text)
+	}
+	out, err := p.run(t, "set", "websocketPort=31100", "--force", "--yes")
+	if err != nil || !strings.Contains(out, "Warning: this takes away") || !strings.Contains(out, "The settings are written.") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := p.run(t, "disable", "--yes"); err != nil { // who is to connect again once it is on
+		t.Fatal(err)
+	}
+	if out, err := p.run(t, "set", "websocketPort=31300", "--yes"); terminal.ExitCode(err) != terminal.ExitFound {
+		t.Errorf("while it is off: %v\n%s", err, out)
+	}
+}
+
 func TestWhoMayNotLeave(t *testing.T) {
 	for name, wrong := range map[string]string{"node-1": "is a member", "nobody": "no edge node nobody", "A": "no name of a node"} {
 		if out, err := up(t).run(t, "leave", name, "--yes", "--lost"); err == nil || !strings.Contains(err.Error(), wrong) || wrong != "no name of a node" && terminal.ExitCode(err) != terminal.ExitFound {

@@ -116,7 +116,7 @@ type wish struct {
 	Settings map[string]string // of enable and set
 	HA       bool              // of enable
 	Purge    bool              // of disable
-	Force    bool              // of disable
+	Force    bool              // of enable, set and disable
 	Name     string            // of join, bundle and leave
 	Arch     string            // of join and bundle; "" for that of the program
 	Lost     bool              // of leave
@@ -140,7 +140,7 @@ func (s wish) words() (words []string, err error) {
 	switch s.Do {
 	case "enable", "set":
 		words = []string{s.Do}
-		flags(map[string]bool{"--ha": s.HA && s.Do == "enable"})
+		flags(map[string]bool{"--ha": s.HA && s.Do == "enable", "--force": s.Force})
 		for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
 			value := s.Settings[name]
 			if !settingName.MatchString(name) || len(value) > maxValue || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f }) {

@@ -54,6 +54,8 @@ func TestEdgeDoesWhatWasPlannedOnce(t *testing.T) {
 	for _, c := range []struct{ body, plan, does, command string }{
 		{`{"Do":"enable","HA":true,"Settings":{"quic":"true","nodeLimit":"20"}}`, "enable --ha nodeLimit=20 quic=true --dry-run", "enable --ha nodeLimit=20 quic=true --yes", "edge enable --ha nodeLimit=20 quic=true"},
 		{`{"Do":"set","HA":true,"Settings":{"image":"a; reboot $(x) 'y'"}}`, "set image=a; reboot $(x) 'y' --dry-run", "set image=a; reboot $(x) 'y' --yes", `edge set 'image=a; reboot $(x) '\''y'\'''`},
+		{`{"Do":"set","Force":true,"Settings":{"websocketPort":"31100"}}`, "set --force websocketPort=31100 --dry-run", "set --force websocketPort=31100 --yes", "edge set --force websocketPort=31100"},
+		{`{"Do":"enable","Force":true}`, "enable --force --dry-run", "enable --force --yes", "edge enable --force"},
 		{`{"Do":"disable","Purge":true,"Force":true}`, "disable --force --purge --dry-run", "disable --force --purge --yes", "edge disable --force --purge"},
 		{`{"Do":"join","Name":"press-1","Arch":"arm64"}`, "join press-1 --arch arm64 --dry-run", "join press-1 --arch arm64 --yes -o json", "edge join press-1 --arch arm64"},
 		{`{"Do":"bundle","Name":"press-1"}`, "join press-1 --dry-run", "join press-1 --yes --bundle -", "edge join press-1"},

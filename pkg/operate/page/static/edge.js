@@ -121,13 +121,13 @@ const act = (id, text, click) => h("button", { type: "button", id, click }, text
 const check = (id, text) => h("label", {}, h("input", { type: "checkbox", id }), " ", text);
 
 function buttons(s) {
-  const enable = () => plan("Enable KubeEdge", "KubeEdge's cloud side is made in the cluster, and kept as these settings say.", { Do: "enable", HA: $("edge-ha-too").checked, Settings: changed() });
-  const set = () => plan("Change settings of KubeEdge", "The settings are written, and the controller acts by them.", { Do: "set", Settings: changed() });
+  const enable = () => plan("Enable KubeEdge", "KubeEdge's cloud side is made in the cluster, and kept as these settings say.", { Do: "enable", HA: $("edge-ha-too").checked, Force: $("edge-force-set").checked, Settings: changed() });
+  const set = () => plan("Change settings of KubeEdge", "The settings are written, and the controller acts by them.", { Do: "set", Force: $("edge-force-set").checked, Settings: changed() });
   const disable = () => plan("Disable KubeEdge", "KubeEdge's cloud side is removed. Pods on edge nodes go on.", { Do: "disable", Purge: $("edge-purge").checked, Force: $("edge-force").checked });
   return [
     h("p", { id: "edge-count", role: "status" }),
     h("div", { class: "bar" }, s.Enabled ? act("edge-join", "Join an edge node", openJoin) : [act("edge-enable", "Enable", enable), check("edge-ha-too", "--ha: a cloudcore on each of several servers")],
-      act("edge-set", "Change settings", set)),
+      act("edge-set", "Change settings", set), check("edge-force-set", "--force: also what cuts off edge nodes that were asked to join")),
     s.Enabled && h("div", { class: "bar" }, act("edge-disable", "Disable", disable), check("edge-purge", "--purge: remove also what lets edge nodes connect again"), check("edge-force", "--force: also while edge nodes are Ready, or have to join again")),
   ].filter((x) => x);
 }
