@@ -239,6 +239,9 @@ func (s *site) leaves(ctx context.Context, name string) {
 	if err := s.gone(ctx, name); err != nil {
 		s.Error(err)
 	}
+	if role, err := s.kube.RbacV1().ClusterRoles().Get(ctx, "cloudcore", metav1.GetOptions{}); err != nil || strings.Contains(role.String(), "system:node:"+name) {
+		s.Errorf("a name that has left is still in %v, %v", role, err)
+	}
 	if out := s.must("status"); !strings.Contains(out, "left since") {
 		s.Errorf("status forgets who has left:\n%s", out)
 	}

@@ -188,10 +188,10 @@ func TestDecide(t *testing.T) {
 		want   string
 	}{
 		"nothing where all is as it shall be":   {func(*world) {}, ""},
-		"nothing without settings":              {func(w *world) { delete(w.seen, RefSettings); delete(w.seen, refRole) }, ""},
-		"nothing while it is off":               {func(w *world) { w.set(func(s *settings.Settings) { s.Enabled = false }); delete(w.seen, refRole) }, ""},
-		"nothing by settings that are not read": {func(w *world) { w.put(RefSettings, m{"data": m{SettingsAt: "{"}}); delete(w.seen, refRole) }, "why: ConfigMap kubeedge/zedkube-edge is left as it is: read settings: unexpected EOF"},
-		"what is missing is made":               {func(w *world) { delete(w.seen, refRole) }, "apply ClusterRole cloudcore"},
+		"nothing without settings":              {func(w *world) { delete(w.seen, RefSettings); delete(w.seen, RefRole) }, ""},
+		"nothing while it is off":               {func(w *world) { w.set(func(s *settings.Settings) { s.Enabled = false }); delete(w.seen, RefRole) }, ""},
+		"nothing by settings that are not read": {func(w *world) { w.put(RefSettings, m{"data": m{SettingsAt: "{"}}); delete(w.seen, RefRole) }, "why: ConfigMap kubeedge/zedkube-edge is left as it is: read settings: unexpected EOF"},
+		"what is missing is made":               {func(w *world) { delete(w.seen, RefRole) }, "apply ClusterRole cloudcore"},
 		"what has changed is applied": {func(w *world) {
 			w.seen[refConfig]["metadata"].(m)["resourceVersion"] = "2"
 		}, "apply ConfigMap kubeedge/cloudcore"},

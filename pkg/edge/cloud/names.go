@@ -40,7 +40,7 @@ var (
 	RefCA         = object.Ref{Kind: object.Secret, Namespace: Where, Name: "casecret"}
 	RefServing    = object.Ref{Kind: object.Secret, Namespace: Where, Name: "cloudcoresecret"}
 	refAccount    = object.Ref{Kind: object.ServiceAccount, Namespace: Where, Name: Name}
-	refRole       = object.Ref{Kind: object.ClusterRole, Name: Name}
+	RefRole       = object.Ref{Kind: object.ClusterRole, Name: Name}
 	refBinding    = object.Ref{Kind: object.ClusterRoleBinding, Name: Name}
 	refController = object.Ref{Kind: object.Deployment, Namespace: Where, Name: Controller}
 	refDeployment = object.Ref{Kind: object.Deployment, Namespace: Where, Name: Name}
@@ -65,7 +65,7 @@ func Views() []View {
 	return []View{
 		{Ref: refNamespace},
 		{Ref: refClientCA},
-		{Ref: refRole},
+		{Ref: RefRole},
 		{Ref: refBinding},
 		{Ref: refPolicy},
 		{Ref: refPolicyBinding},

@@ -67,7 +67,7 @@ func wishes(s settings.Settings, replicas int, config string, crds []object.Obje
 		wish{ref: refAccount, is: labelled(refAccount)},
 		wish{ref: refPolicy, is: policy()},
 		wish{ref: refPolicyBinding, is: policyBinding()},
-		wish{ref: refRole, is: labelled(refRole).With(m{"rules": append(cloudcoreRules(), impersonation(names)...)})},
+		wish{ref: RefRole, is: labelled(RefRole).With(m{"rules": append(cloudcoreRules(), impersonation(names)...)})},
 		wish{ref: refBinding, is: labelled(refBinding).With(m{"roleRef": roleRef(object.ClusterRole, Name), "subjects": l{subject}})},
 		wish{ref: refConfig, is: labelled(refConfig).With(m{"data": m{"cloudcore.yaml": config}})},
 		wish{ref: refService, is: service(s)},

@@ -3,6 +3,7 @@ package cloud
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/zedkube/zedkube/pkg/edge/join"
 	"github.com/zedkube/zedkube/pkg/edge/object"
@@ -31,6 +32,14 @@ func impersonation(names []string) l {
 		users = append(users, nodeUser+name)
 	}
 	return l{named("", words("users"), words("impersonate"), users...), named("", words("groups"), words("impersonate"), nodeGroup)}
+}
+
+// Admits reports that cloudcore's ClusterRole lets it write for an edge node of this name. The role is nil for none.
+func Admits(role object.Object, name string) bool {
+	return slices.ContainsFunc(role.List("rules"), func(rule object.Object) bool {
+		users, _ := rule["resourceNames"].([]any)
+		return slices.Contains(users, any(nodeUser+name))
+	})
 }
 
 // grantedRules are what the controller has so that it can grant cloudcore its own: the names are not known beforehand.

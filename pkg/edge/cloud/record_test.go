@@ -30,9 +30,9 @@ func (w *world) record(r join.Record) {
 // impersonated are by whom cloudcore may write, by its role as it is once a is done.
 func (w *world) impersonated(a action) (users []string) {
 	w.t.Helper()
-	role := w.seen[refRole]
+	role := w.seen[RefRole]
 	for _, wish := range a.apply {
-		if wish.ref == refRole {
+		if wish.ref == RefRole {
 			role = wish.is
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
@@ -137,6 +138,42 @@ func TestEdgecoreIsForTheDevice(t *testing.T) {
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || info.Size() < 1<<20 {
 		t.Errorf("the bundle is %v, %v", info, err)
+	}
+}
+
+// TestLeaveSaysThatANameIsClosedOnceItIs: what closes it is the controller, which may not run.
+func TestLeaveSaysThatANameIsClosedOnceItIs(t *testing.T) {
+	for _, row := range []struct {
+		controls bool
+		name     string // in the role
+		lost     bool
+		open     bool
+	}{
+		{true, "a", true, false}, {true, "a", false, false}, {false, "a", true, true}, {false, "a", false, true}, {false, "ab", true, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := up(t)
+			if _, err := p.run(t, "join", "a", "--yes"); err != nil {
+				t.Fatal(err)
+			}
+			rules := []any{object.Map{"resources": []any{"nodes"}}, object.Map{"resourceNames": []any{"system:node:b", "system:node:" + row.name}}}
+			p.objects[cloud.RefRole] = object.New(cloud.RefRole).With(object.Map{"rules": rules})
+			if row.controls {
+				time.AfterFunc(3500*time.Millisecond, func() { rules[1] = object.Map{"resourceNames": []any{"system:node:b"}} })
+			}
+			begun := time.Now()
+			out, err := p.run(t, append([]string{"leave", "a", "--yes"}, slices.Repeat([]string{"--lost"}, map[bool]int{true: 1}[row.lost])...)...)
+			told := strings.Contains(out, "its name is refused") || strings.Contains(out, "a has left")
+			if told == row.open || (terminal.ExitCode(err) == terminal.ExitFound) != row.open || row.open && !strings.Contains(err.Error(), "can still register") {
+				t.Errorf("%+v: %v\n%s", row, err, out)
+			}
+			if took := time.Since(begun); row.controls && took != 4*time.Second {
+				t.Errorf("%+v: it took %s", row, took)
+			}
+			if len(p.record(t).Asked) > 0 {
+				t.Errorf("%+v: it is still in the record", row)
+			}
+		})
 	}
 }
 

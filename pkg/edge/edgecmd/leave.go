@@ -189,7 +189,7 @@ func (l *leaving) evict(ctx context.Context) error {
 	return errPending{strings.Join(why, "; ")}
 }
 
-// remove closes the name first, so that the device does not register again.
+// remove takes the name out of the record first, by which the controller closes it, so that the device does not register again.
 func (l *leaving) remove(ctx context.Context) error {
 	_, record, at, err := lookFor(ctx, l.kube, l.name)
 	if err != nil {
@@ -215,14 +215,16 @@ func (l *leaving) remove(ctx context.Context) error {
 	return nil
 }
 
-// clean sees that what belongs to the Node goes: Kubernetes and cloudcore remove it. What they leave is deleted.
+// clean sees that what belongs to the Node goes: Kubernetes and cloudcore remove it, and the controller closes the name. What the former
+// leave is deleted.
 func (l *leaving) clean(ctx context.Context) error {
-	left, err := l.leftovers(ctx)
-	if err != nil {
-		return err
-	}
-	err = eventually(ctx, cleanedWithin, func() (err error) {
-		if left, err = l.leftovers(ctx); err != nil || len(left) == 0 {
+	var left []object.Ref
+	var role object.Object
+	err := eventually(ctx, cleanedWithin, func() (err error) {
+		if left, err = l.leftovers(ctx); err != nil {
+			return err
+		}
+		if role, err = l.kube.Get(ctx, cloud.RefRole); err != nil || len(left) == 0 && !cloud.Admits(role, l.name) {
 			return err
 		}
 		return errPending{"it is still there"}
@@ -234,6 +236,10 @@ func (l *leaving) clean(ctx context.Context) error {
 	for _, r := range left {
 		l.say("Nobody has removed %s, so it is deleted.", r)
 		errs = append(errs, l.kube.Delete(ctx, r, ""))
+	}
+	if cloud.Admits(role, l.name) {
+		errs = append(errs, terminal.ExitWith(terminal.ExitFound, fmt.Errorf(
+			"%s is out of the record, but a device can still register under this name: no controller has changed %s within %s. It does so once it runs: zedkube-edge status", l.name, cloud.RefRole, cleanedWithin)))
 	}
 	return errors.Join(errs...)
 }
