@@ -208,7 +208,7 @@ clusters: coredns
 releases:
 	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster --releases
 
-# KubeEdge's programs and kube-proxy, for edge hosts: minutes once.
+# KubeEdge's programs, kube-proxy and metrics-server, for edge hosts: minutes once.
 kubeedge:
 	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster --edge
 

@@ -19,11 +19,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The programs of KubeEdge, and what leads Services where there are edge hosts.
+// The programs of KubeEdge, what leads Services where there are edge hosts, and what kubectl top asks.
 const (
 	cloudcoreProgram = "cloudcore"
 	edgecoreProgram  = "edgecore"
 	proxyProgram     = "kube-proxy"
+	metricsProgram   = "metrics-server"
+)
+
+// The module of metrics-server, with the manifest for everybody, and the image that this names.
+const (
+	metricsModule    = "sigs.k8s.io/metrics-server"
+	metricsManifests = "manifests/base"
+	metricsImage     = "gcr.io/k8s-staging-metrics-server/metrics-server:master"
 )
 
 // CloudcoreImage is in the archive that Cluster.CloudcoreArchive names.
@@ -34,19 +42,36 @@ const edgeVersion = " -X github.com/kubeedge/kubeedge/pkg/version.gitVersion=v1.
 
 // edgeBundle is what Options.Edge needs beside real nodes.
 var edgeBundle = bundle{
-	"KubeEdge and kube-proxy",
+	"KubeEdge, kube-proxy and metrics-server",
 	[]string{
 		"kubeedge/go.mod", "kubeedge/go.sum", "kubeedge/cloudcore/main.go", "kubeedge/edgecore/main.go",
-		"kubeproxy/go.mod", "kubeproxy/go.sum", "kubeproxy/main.go", "realimages.go",
+		"kubeproxy/go.mod", "kubeproxy/go.sum", "kubeproxy/main.go",
+		"metricsserver/go.mod", "metricsserver/go.sum", "realimages.go",
 	},
 	[]program{
 		{cloudcoreProgram, "kubeedge", "./cloudcore", plainFlags + edgeVersion, "", false},
 		{edgecoreProgram, "kubeedge", "./edgecore", plainFlags + edgeVersion, "", true}, // its database is SQLite
 		{proxyProgram, "kubeproxy", ".", kubeFlags, "", false},
+		{metricsProgram, "metricsserver", metricsModule + "/cmd/metrics-server", plainFlags, "", false},
 	},
-	func(_ context.Context, _, into string) error {
-		return PackImage(filepath.Join(into, cloudcoreProgram), CloudcoreImage, "", filepath.Join(into, cloudcoreProgram+".tar"))
-	},
+	packEdge,
+}
+
+// packEdge makes images of what runs in pods, and takes the manifest of metrics-server out of its module.
+func packEdge(ctx context.Context, source, into string) error {
+	for name, image := range map[string]string{cloudcoreProgram: CloudcoreImage, metricsProgram: metricsImage} {
+		if err := PackImage(filepath.Join(into, name), image, "", filepath.Join(into, name+".tar")); err != nil {
+			return err
+		}
+	}
+	module, err := goOutput(ctx, filepath.Join(source, "metricsserver"), "list", "-m", "-f", "{{.Dir}}", metricsModule)
+	if err != nil {
+		return fmt.Errorf("find the module of metrics-server: %w", err)
+	}
+	if err := os.CopyFS(filepath.Join(into, metricsManifests), os.DirFS(filepath.Join(module, metricsManifests))); err != nil {
+		return fmt.Errorf("copy the manifest of metrics-server: %w", err)
+	}
+	return nil
 }
 
 // BuildEdge makes the programs of Options.Edge, which BuildAll leaves out.
@@ -247,6 +272,11 @@ func (c *Cluster) Edgecore() string { return c.edge.path(edgecoreProgram) }
 
 // CloudcoreArchive is as PackImage writes it.
 func (c *Cluster) CloudcoreArchive() string { return c.edge.path(cloudcoreProgram + ".tar") }
+
+// MetricsServer is the archive of its image, and the folder for kubectl apply -k.
+func (c *Cluster) MetricsServer() (archive, manifests string) {
+	return c.edge.path(metricsProgram + ".tar"), c.edge.path(metricsManifests)
+}
 
 // ImportImage gives an image to the containerd of real node i.
 func (c *Cluster) ImportImage(i int, archive string) error {

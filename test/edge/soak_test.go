@@ -31,6 +31,7 @@ func TestSoakEdgeNodesOfRealKubeEdge(t *testing.T) {
 	s.enable()
 	s.joins()
 	s.reads()
+	s.tops()
 	s.leaderDiesWhileALogIsFollowed()
 	s.strangersGetNothing()
 	s.addressesReachTheCertificate()

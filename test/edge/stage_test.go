@@ -95,6 +95,8 @@ func (s *stage) explain() {
 		{"-n", namespace, "get", "configmap", "tunnelport", "-o", "yaml"},
 		{"-n", namespace, "logs", "--tail=30", "-l", cloudcore, "--all-containers"},
 		{"-n", namespace, "logs", "--tail=30", "-l", "app.kubernetes.io/name=zedkube-edge-path"},
+		{"-n", "kube-system", "describe", "pods"},
+		{"-n", "kube-system", "logs", "--tail=30", "-l", "k8s-app=metrics-server"},
 	} {
 		out, err := s.try(ctx, append(s.kube[0], args...)...)
 		s.Logf("kubectl %v: %v\n%s", args, err, out)

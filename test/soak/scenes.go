@@ -76,8 +76,8 @@ func scenes() []Scene {
 			Does: "three servers change their minor version, and their etcd, under load",
 		},
 		{
-			Name: "edge", Takes: 13 * time.Minute, Package: "test/edge", Test: "TestSoak.*", Needs: devcluster.CanEdge,
-			Does: "edge nodes behind routers with KubeEdge's own programs: logs, exec and statistics, a leader that is lost, strangers at the ports, another address, cloudcores and their servers that are lost, devices that leave",
+			Name: "edge", Takes: 15 * time.Minute, Package: "test/edge", Test: "TestSoak.*", Needs: devcluster.CanEdge,
+			Does: "edge nodes behind routers with KubeEdge's own programs: logs, exec, statistics and kubectl top, a leader that is lost, strangers at the ports, another address, cloudcores and their servers that are lost, devices that leave",
 		},
 		{
 			Name: "logs", Takes: 40 * time.Minute, Package: "test/applogs", Test: "TestSoak.*", Needs: devcluster.CanRunPods,

@@ -91,7 +91,7 @@ func command() *cobra.Command {
 	}}
 	build.Flags().BoolVar(&all, "all", false, "kubelet, kubectl, KubeVirt and the next patch release too")
 	build.Flags().BoolVar(&releases, "releases", false, "instead, the next minor release, and etcd 3.5")
-	build.Flags().BoolVar(&edge, "edge", false, "instead, KubeEdge and kube-proxy")
+	build.Flags().BoolVar(&edge, "edge", false, "instead, KubeEdge, kube-proxy and metrics-server")
 	build.Flags().StringVar(&source, "source", "", "the folder test/devcluster, for a program built with -trimpath")
 	root.AddCommand(build, up, serve, down, status, kubeconfig, fault, act)
 	return root
