@@ -48,6 +48,7 @@ type drainRun struct {
 	began   time.Time
 	more    func() bool // whether to go on, where others kill and give faults; nil where this does
 	foreign sync.Mutex  // held while one node has someone else's cordon
+	bare    bool        // no application has a volume
 }
 
 // goesOn says whether there were not enough kills yet.
@@ -86,13 +87,18 @@ func (r *drainRun) run(ctx context.Context) error {
 	return r.Settle(ctx) // while the agents still run
 }
 
-// prepare gives a device pods of its own and switches it on.
+// prepare gives a device pods of its own, and one with a volume, and switches it on.
 func (r *drainRun) prepare(ctx context.Context, i int, m *player.Member) error {
 	app := devcluster.App{Name: "only-" + m.Name, Node: m.Name, Required: true, Replicas: podsEach}
 	if err := r.Cluster.CreateApp(ctx, app); err != nil {
 		return err
 	}
 	r.CanRun(app.Name, m.Name)
+	if !r.bare {
+		if err := r.giveVolume(ctx, m); err != nil {
+			return err
+		}
+	}
 	if err := m.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: drainTimeout(longDrain)}); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func TestAgentsKilledWhileTheyDrainKeepTheRules(t *testing.T) {
 	for _, found := range counts.Found {
 		t.Error(found)
 	}
-	for _, rule := range []string{"complete", "order", "one at a time", "locked", "cordons", "explained"} {
+	for _, rule := range []string{"complete", "order", "one at a time", "locked", "cordons", "explained", "one copy", "one reporter", "evicts", "runs again"} {
 		if counts.Checked[rule] == 0 {
 			t.Errorf("nothing was there for the rule %q", rule)
 		}

@@ -74,6 +74,7 @@ func (r *Run) Stage(ctx context.Context, o devcluster.Options, arguments ...stri
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.recording.Go(func() { s.attachVolumes(s.alive) })
 	return s, nil
 }
 

@@ -1,0 +1,84 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/player"
+)
+
+// giveVolume gives a device an application with a volume, which is on every node: it
+// moves when the device drains, and its volume with it.
+func (r *drainRun) giveVolume(ctx context.Context, m *player.Member) error {
+	var nodes []string
+	for _, n := range r.Cluster.Nodes {
+		if n.Name != r.TieBreaker {
+			nodes = append(nodes, n.Name)
+		}
+	}
+	if err := r.Cluster.InstallLonghorn(ctx); err != nil {
+		return err
+	}
+	volume := "disk-" + m.Name
+	if err := r.Cluster.CreateVolume(ctx, volume, "", nodes...); err != nil {
+		return err
+	}
+	claim, err := r.Cluster.CreateClaim(ctx, volume)
+	if err != nil {
+		return err
+	}
+	app := devcluster.App{Name: "moves-" + m.Name, Node: m.Name, Claims: []string{claim}}
+	if err := r.Cluster.CreateApp(ctx, app); err != nil {
+		return err
+	}
+	r.CanRun(app.Name, nodes...)
+	return nil
+}
+
+// attachVolumes does what a CSI driver does for the attachments that the controller
+// manager asks for, and a kubelet for pods that waited for that, until ctx is done.
+// What fails, while etcd restarts for example, is tried again.
+func (s *Stage) attachVolumes(ctx context.Context) {
+	api := s.Cluster.Client()
+	for ; ctx.Err() == nil; wait(ctx, 200*time.Millisecond) {
+		attachments, err := api.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			continue
+		}
+		at := map[string]string{} // nodes, by claim
+		for _, a := range attachments.Items {
+			if !a.Status.Attached {
+				a.Status.Attached = true
+				_, err = api.StorageV1().VolumeAttachments().UpdateStatus(ctx, &a, metav1.UpdateOptions{})
+			}
+			if volume := a.Spec.Source.PersistentVolumeName; err == nil && volume != nil {
+				at[*volume+"-pvc-0"] = a.Spec.NodeName
+			}
+		}
+		pods, err := api.CoreV1().Pods(devcluster.AppNamespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			continue
+		}
+		for _, p := range pods.Items {
+			if devcluster.WaitsToStart(p) && p.Spec.NodeName != "" && p.Spec.NodeName == at[claimOf(p)] {
+				_ = s.Cluster.LetStart(ctx, p)
+			}
+		}
+	}
+}
+
+// claimOf is what a pod mounts, "" for nothing.
+func claimOf(p corev1.Pod) string {
+	for _, v := range p.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			return v.PersistentVolumeClaim.ClaimName
+		}
+	}
+	return ""
+}
