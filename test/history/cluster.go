@@ -167,6 +167,7 @@ type term struct {
 // oneReporter judges terms: by the times that the agents wrote, for they are
 // heard late and in any order, where their clocks are right.
 func oneReporter(v *verdict, events []Event) {
+	oneReport(v, events)
 	var all []term
 	open, last, slack := map[string]int{}, map[string]Event{}, time.Duration(0)
 	if !v.Clocks {

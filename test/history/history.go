@@ -36,6 +36,7 @@ const (
 	Drain     Kind = "drain"       // the node says Drain
 	Why       Kind = "why"         // the node says why its drain stands where it does: Text
 	Leader    Kind = "leader"      // On: the node says that it reports for the cluster, by its clock since Since
+	Reports   Kind = "reports"     // On: the node publishes a report on the cluster
 	Claim     Kind = "claim"       // On: the node says that the application App is on it
 	NodeIs    Kind = "node"        // the API server has Object
 	PodIs     Kind = "pod"         // as above

@@ -102,6 +102,8 @@ func leads(node string, on bool, since time.Duration) Event {
 	return Event{Kind: Leader, Node: node, On: on, Since: since}
 }
 
+func reports(node string, on bool) Event { return Event{Kind: Reports, Node: node, On: on} }
+
 func claims(node string, on bool) Event {
 	return Event{Kind: Claim, Node: node, App: "uuid", On: on}
 }
@@ -232,6 +234,11 @@ func TestViolationsAreFound(t *testing.T) {
 		{"what it had said is heard again after the kill", at(leads("n1", true, 0), down("n1"), up("n1"), leads("n1", false, 0), 20*time.Second, leads("n2", true, 15*time.Second)), ""},
 		{"and it had said that it reports", at(leads("n1", true, 0), down("n1"), up("n1"), leads("n1", true, 0), 20*time.Second, leads("n2", true, 15*time.Second)), ""},
 		{"it is killed and says so again", at(leads("n1", true, 0), down("n1"), up("n1"), leads("n1", true, 3*time.Second), leads("n2", true, 4*time.Second), 9*time.Second, up("n3")), "one reporter"},
+
+		{"two publish reports", at(three, reports("n1", true), reports("n2", true), minutes, up("n3")), "one reporter"},
+		{"two do for a moment", at(three, reports("n1", true), reports("n2", true), reports("n1", false), minutes, up("n3")), ""},
+		{"the report of one that is killed is left", at(three, reports("n1", true), down("n1"), reports("n2", true), minutes, up("n3")), ""},
+		{"and is heard of after that", at(three, down("n1"), reports("n1", true), reports("n2", true), minutes, up("n3")), ""},
 
 		{"a volume is attached twice", at(three, attached("a1", "n1"), attached("a2", "n2")), "one copy"},
 		{"it moves", at(three, attached("a1", "n1"), attached("a1", "n1", detached), attached("a2", "n2")), ""},

@@ -129,6 +129,7 @@ func (s *Stage) followMember(ctx context.Context, m *player.Member) {
 	m.Watch.Drain.Notify(bell)
 	m.Watch.Progress.Notify(bell)
 	m.Watch.Leader.Notify(bell)
+	m.Watch.Report.Notify(bell)
 	m.Watch.Apps.Notify(bell)
 	said := saying{}
 	for {
@@ -146,6 +147,7 @@ type saying struct {
 	drain  types.NodeDrainStatus
 	why    string
 	leader types.KubeLeaderElectInfo
+	report bool
 	claims map[string]bool
 }
 
@@ -159,6 +161,7 @@ func (s *Stage) hear(ctx context.Context, m *player.Member, was saying) saying {
 	if leader, ok := m.Watch.Leader.Get(types.Global); ok {
 		is.leader = leader
 	}
+	_, is.report = m.Watch.Report.Get(types.Global)
 	for _, app := range m.Watch.Apps.All() {
 		is.claims[app.AppUUID.String()] = app.ScheduledOnThisNode
 	}
@@ -174,6 +177,9 @@ func (s *Stage) hear(ctx context.Context, m *player.Member, was saying) saying {
 			since = is.leader.LatestChange.Sub(s.History.Began())
 		}
 		s.History.Add(history.Event{Kind: history.Leader, Node: m.Name, On: is.leader.IsStatsLeader, Text: is.leader.LeaderIdentity, Since: since})
+	}
+	if is.report != was.report {
+		s.History.Add(history.Event{Kind: history.Reports, Node: m.Name, On: is.report})
 	}
 	for app, on := range is.claims {
 		if on != was.claims[app] {
