@@ -36,7 +36,7 @@ func (c *Cluster) openProxies() error {
 		}
 		p := &proxy{
 			address: addr(net.ParseIP(n.IP), apiPort), identity: id, fault: None,
-			conns: map[*gate]bool{}, watches: map[*watchBody]bool{}, passing: closedChannel(),
+			conns: map[*gate]bool{}, watches: map[*watchBody]bool{}, passing: closedChannel(), changed: make(chan struct{}),
 		}
 		p.forwardTo(target, n.IP, &tls.Config{RootCAs: c.ca.pool(), Certificates: []tls.Certificate{front}})
 		quiet := log.New(io.Discard, "", 0) // clients that give up are what this is for

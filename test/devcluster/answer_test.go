@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -32,6 +33,7 @@ func faultedAnswers(t *testing.T, c *Cluster) {
 		{"refusing statuses", refusingStatuses},
 		{"a fault for some verbs or resources only", someVerbs},
 		{"an expired watch", expiredWatch},
+		{"a stalled watch", stalledWatch},
 		{"a watch that ends in good order", cutWatch},
 		{"a reset in mid-answer", resetInAnswer},
 		{"who asks is known", identityPasses},
@@ -188,6 +190,30 @@ func expiredWatch(t *testing.T, c *Cluster) {
 	}
 	if event, open := next(t, openWatch(t, client, "")); !open || event.Type != watch.Added {
 		t.Errorf("a watch from the start gets %v", event.Type)
+	}
+}
+
+func stalledWatch(t *testing.T, c *Cluster) {
+	client := nodeClient(t, c, 0)
+	maps := client.CoreV1().ConfigMaps("default")
+	list, err := maps.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, before := openWatch(t, client, list.ResourceVersion), c.NodeTraffic(0)
+	set(t, c, Stalled)
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stalled"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "the event to be held", func() bool { return c.NodeTraffic(0).Faulted > before.Faulted })
+	select {
+	case event, open := <-w.ResultChan():
+		t.Errorf("the stalled watch says %v, %t", event, open)
+	case <-time.After(200 * time.Millisecond):
+	}
+	set(t, c, None)
+	if event, open := next(t, w); !open || event.Type != watch.Added {
+		t.Errorf("healed, it says %v, %t", event, open)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 //	503=0.2          this part of the requests is
 //	expired          watches that go on from a resource version are told it is too old
 //	reset, reset=N   the connection is reset after N bytes of an answer's body, 64 if not said
+//	stalled          watches stay open and pass nothing, until it ends
 //	only=watch+patch all of this meets only these: get (lists too), watch, create, update, patch, delete
 //	of=pods+volumes  all of this meets only requests for these resources, of whatever group
 //
@@ -36,6 +37,10 @@ const (
 
 // Expired is what a client meets that was away for too long.
 const Expired Fault = "expired"
+
+// Stalled is what nobody is told of who only watches. What happens meanwhile
+// passes when it ends.
+const Stalled Fault = "stalled"
 
 // Slow delays every answer.
 func Slow(d time.Duration) Fault { return Fault("slow=" + d.String()) }
@@ -68,14 +73,14 @@ func ParseFault(name string) (Fault, error) {
 
 // plan is a fault taken apart.
 type plan struct {
-	refused, hung, expired bool
-	slow                   time.Duration
-	code                   int     // 0: none
-	part                   float64 // of the requests that get the code
-	reset                  bool
-	after                  int // bytes before the reset
-	only                   []string
-	of                     []string
+	refused, hung, expired, stalled bool
+	slow                            time.Duration
+	code                            int     // 0: none
+	part                            float64 // of the requests that get the code
+	reset                           bool
+	after                           int // bytes before the reset
+	only                            []string
+	of                              []string
 }
 
 // verbs are what a fault can be limited to, with their HTTP methods.
@@ -116,6 +121,8 @@ func (p *plan) add(term string) error {
 		}
 	case term == "expired":
 		p.expired = true
+	case term == "stalled":
+		p.stalled = true
 	case name == "only":
 		p.only = strings.Split(value, "+")
 		for _, verb := range p.only {
@@ -133,7 +140,7 @@ func (p *plan) add(term string) error {
 		if code, bad := strconv.Atoi(name); bad == nil && code >= 400 && code <= 599 {
 			p.code = code
 		} else {
-			err = errors.New("want none, refused or hung alone, or slow=DURATION, STATUS[=PART], expired, reset[=BYTES], only=VERB+VERB, of=RESOURCE+RESOURCE")
+			err = errors.New("want none, refused or hung alone, or slow=DURATION, STATUS[=PART], expired, stalled, reset[=BYTES], only=VERB+VERB, of=RESOURCE+RESOURCE")
 		}
 	}
 	if err == nil && (p.slow < 0 || p.after < 0 || !(p.part >= 0 && p.part <= 1)) {

@@ -36,6 +36,7 @@ type proxy struct {
 	conns    map[*gate]bool
 	watches  map[*watchBody]bool
 	passing  chan struct{} // closed: bytes pass
+	changed  chan struct{} // closed at the next change of the fault
 }
 
 // errNoProxy is the answer of hosts to who asks for a fault.
@@ -120,6 +121,8 @@ func (p *proxy) set(f Fault) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault, p.plan = Fault(f.String()), plan
+	close(p.changed)
+	p.changed = make(chan struct{})
 	if plan.refused {
 		p.cut()
 	}

@@ -85,7 +85,7 @@ func nodeClient(t *testing.T, c *Cluster, i int) kubernetes.Interface {
 
 func TestFaultNames(t *testing.T) {
 	for _, f := range []Fault{
-		None, Refused, Hung, Expired, Slow(2 * time.Second), Status(429), Reset(0), "reset",
+		None, Refused, Hung, Expired, Stalled, Slow(2 * time.Second), Status(429), Reset(0), "reset",
 		"503=0.25", "slow=1s,500=0.5,only=patch+create", "500,of=pods+volumes",
 	} {
 		if got, err := ParseFault(f.String()); got != f || err != nil {
@@ -93,7 +93,7 @@ func TestFaultNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"", "slow", "slow=-1s", "200", "600", "503=2", "503=NaN", "reset=-1", "only=eat", "of=", "of", "hung,503", "none,", "expired=1",
+		"", "slow", "slow=-1s", "200", "600", "503=2", "503=NaN", "reset=-1", "only=eat", "of=", "of", "hung,503", "none,", "expired=1", "stalled=1",
 	} {
 		if f, err := ParseFault(name); err == nil || f != None {
 			t.Errorf("%q was accepted as %q", name, f)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 )
 
@@ -35,7 +36,7 @@ func (p *proxy) keepWatch(r *http.Response) error {
 	if !isWatch(r.Request) || r.StatusCode != http.StatusOK {
 		return nil
 	}
-	body := &watchBody{ReadCloser: r.Body, proxy: p}
+	body := &watchBody{ReadCloser: r.Body, proxy: p, request: r.Request, closed: make(chan struct{})}
 	r.Body = body
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +61,11 @@ func (p *proxy) endWatches() {
 // watchBody is a stream of events that ends in good order when we end it.
 type watchBody struct {
 	io.ReadCloser
-	proxy *proxy
-	ended atomic.Bool
+	proxy   *proxy
+	request *http.Request
+	ended   atomic.Bool
+	once    sync.Once
+	closed  chan struct{}
 }
 
 func (b *watchBody) Read(data []byte) (int, error) {
@@ -69,10 +73,36 @@ func (b *watchBody) Read(data []byte) (int, error) {
 	if err != nil && b.ended.Load() {
 		err = io.EOF
 	}
+	if err == nil {
+		b.stall()
+	}
 	return n, err
 }
 
+// stall holds what was read for as long as the watch is stalled.
+func (b *watchBody) stall() {
+	for first := true; ; first = false {
+		b.proxy.mu.Lock()
+		is, changed := b.proxy.plan.stalled && b.proxy.plan.meets(b.request), b.proxy.changed
+		b.proxy.mu.Unlock()
+		if !is {
+			return
+		}
+		if first {
+			b.proxy.faulted.Add(1)
+		}
+		select {
+		case <-changed:
+		case <-b.closed:
+			return
+		case <-b.request.Context().Done(): // the client is gone
+			return
+		}
+	}
+}
+
 func (b *watchBody) Close() error {
+	b.once.Do(func() { close(b.closed) })
 	b.proxy.mu.Lock()
 	delete(b.proxy.watches, b)
 	b.proxy.mu.Unlock()

@@ -34,7 +34,7 @@ var sent = []struct {
 
 // answers are what may become of such a request. After reset=0 it was carried out, and
 // nobody is told.
-var answers = []devcluster.Fault{"403", "409", "429", "500", "503", "reset=0", "expired"}
+var answers = []devcluster.Fault{"403", "409", "429", "500", "503", "reset=0", devcluster.Expired, devcluster.Stalled}
 
 // whole are what all requests of a node meet.
 var whole = []devcluster.Fault{devcluster.Refused, devcluster.Hung, devcluster.Slow(2 * time.Second)}
@@ -62,7 +62,7 @@ func faultPoints() (all []faultPoint) {
 	for _, s := range sent {
 		for request := range strings.SplitSeq(s.requests, ", ") {
 			for _, kind := range answers {
-				if kind != "expired" || strings.HasPrefix(request, "watch ") {
+				if kind != devcluster.Expired && kind != devcluster.Stalled || strings.HasPrefix(request, "watch ") {
 					all = append(all, faultPoint{request, kind, s.phase})
 				}
 			}
