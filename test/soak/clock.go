@@ -23,9 +23,10 @@ const (
 // jumps are by how much a clock is wrong at most.
 var jumps = []time.Duration{3 * time.Second, 2 * time.Minute, 2 * time.Hour, 3 * day, 2 * year, 40 * year}
 
-// certificates hold for so long around now, at least: with a clock that is
-// wrong by more, the agent trusts no API server.
-const certificates = time.Minute
+// certified says whether certificates hold for a clock that is wrong by so much: those of
+// devcluster are good from an hour before the start to a year after it. With a clock
+// that is wrong by more, the agent trusts no API server.
+func certified(by time.Duration) bool { return by > -50*time.Minute && by < 360*day }
 
 // clocks lets three devices drain, report and elect while the clock of each
 // jumps; one begins in 1970 and learns the time later.
@@ -93,13 +94,13 @@ type deviceClock struct {
 
 // wrong makes it wrong by so much, which may leave the device alone.
 func (c *deviceClock) wrong(node string, by time.Duration) error {
-	if by.Abs() > certificates {
+	if !certified(by) {
 		c.stage.Alone(node, true)
 	}
 	if err := c.Set(by); err != nil {
 		return err
 	}
-	if by.Abs() <= certificates {
+	if certified(by) {
 		c.stage.Alone(node, false)
 	}
 	return nil
