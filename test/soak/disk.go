@@ -24,6 +24,9 @@ import (
 // What other agents keep beside it is theirs.
 var ownDirs = []string{"persist/status/zedkube", "persist/zedkube", "persist/kube-status"}
 
+// spoiled are the disks that are full or read-only, the vault among them.
+var spoiled = append([]string{"persist/vault"}, ownDirs...)
+
 // needsMounts says why nothing can be mounted here.
 func needsMounts() error {
 	if os.Geteuid() != 0 {
@@ -42,22 +45,32 @@ func disks(ctx context.Context, r *Run) (err error) {
 	mounted := &mounts{}
 	defer func() { err = errors.Join(err, s.Close(), mounted.close()) }()
 	for _, m := range s.Fleet.Members {
-		for _, dir := range ownDirs {
+		for _, dir := range spoiled {
 			if err := mounted.small(filepath.Join(m.Root, dir)); err != nil {
 				return err
 			}
 		}
 	}
 	return (&drainRun{Stage: s}).disturbed(ctx, r.many(), everyStory, func(ctx context.Context, d *drainer, rng *rand.Rand) error {
-		dir := filepath.Join(d.Root, ownDirs[rng.IntN(len(ownDirs))])
-		spoil, mend, what := fill, empty, "full"
+		dirs, name := spoiled, "all"
+		if rng.IntN(3) > 0 {
+			dirs = []string{spoiled[rng.IntN(len(spoiled))]}
+			name = filepath.Base(dirs[0])
+		}
+		each := func(do func(string) error) (err error) {
+			for _, dir := range dirs {
+				err = errors.Join(err, do(filepath.Join(d.Root, dir)))
+			}
+			return err
+		}
+		spoil, restore, what := fill, empty, "full"
 		if rng.IntN(2) == 0 {
-			spoil, mend, what = lock, unlock, "read-only"
+			spoil, restore, what = lock, unlock, "read-only"
 		}
 		is, _ := d.Watch.Drain.Get(types.Global)
-		d.Faulted(fmt.Sprintf("%s is %s, %s", filepath.Base(dir), what, is.Status))
-		if err := spoil(dir); err != nil {
-			return errors.Join(err, mend(dir))
+		d.Faulted(fmt.Sprintf("%s is %s, %s", name, what, is.Status))
+		if err := each(spoil); err != nil {
+			return errors.Join(err, each(restore))
 		}
 		wait(ctx, soon(rng, 5*time.Second))
 		var err error
@@ -65,7 +78,7 @@ func disks(ctx context.Context, r *Run) (err error) {
 			err = d.Kill(d.Member, what+" disk")
 			wait(ctx, soon(rng, 3*time.Second))
 		}
-		return errors.Join(err, mend(dir))
+		return errors.Join(err, each(restore))
 	})
 }
 
