@@ -201,27 +201,48 @@ func (s *Stage) hear(ctx context.Context, m *player.Member, was saying) saying {
 	return is
 }
 
-// lookAtNode records whether a node is empty. What cannot be seen is not judged.
+// lookAtNode records whether a node is empty. What cannot be seen for looksFor is not judged,
+// and that is told.
 func (s *Stage) lookAtNode(ctx context.Context, node string) {
+	for end := time.Now().Add(looksFor); ; wait(ctx, 200*time.Millisecond) {
+		look, err := s.look(ctx, node)
+		switch {
+		case err == nil:
+			s.History.Add(history.Event{Kind: history.Looked, Node: node, Look: look})
+			return
+		case ctx.Err() != nil:
+			return
+		case time.Now().After(end):
+			s.told(node, "soak", "it could not be looked at: "+err.Error())
+			return
+		}
+	}
+}
+
+// looksFor is for how long it is tried to look at a node.
+const looksFor = 5 * time.Second
+
+func (s *Stage) look(ctx context.Context, node string) (*history.Look, error) {
 	look := &history.Look{From: time.Since(s.History.Began())}
-	pods, err := s.Cluster.Client().CoreV1().Pods(devcluster.AppNamespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	pods, err := s.Cluster.Client().CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
-		return
+		return nil, err
 	}
 	for _, p := range pods.Items {
-		if !slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" }) {
+		_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+		if !mirror && !slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" }) {
 			look.Pods = append(look.Pods, p.Name)
 		}
 	}
 	if look.Volumes, err = s.volumesOn(ctx, node); err != nil {
-		return
+		return nil, err
 	}
 	n, err := s.Cluster.Client().CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
-		return
+		return nil, err
 	}
 	look.Unschedulable = n.Spec.Unschedulable
-	s.History.Add(history.Event{Kind: history.Looked, Node: node, Look: look})
+	return look, nil
 }
 
 // volumesOn are the volumes that are attached to a node, and those of Longhorn
