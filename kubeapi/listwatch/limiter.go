@@ -26,6 +26,9 @@ const (
 	// ever. An expired version takes two, a server without streamed lists one more.
 	hasty        = 2 * time.Second
 	hastyWatches = 3
+	// overdue is how long after the time that it was asked for a watch is ended here:
+	// one that nobody ends may be forgotten on the way, and then says nothing for ever.
+	overdue = 30 * time.Second
 )
 
 var (
@@ -110,6 +113,9 @@ func (a *listWatchLimiter) watch(ctx context.Context, o metav1.ListOptions) (wat
 	}
 	if err == nil {
 		a.accepted()
+		if o.TimeoutSeconds != nil {
+			time.AfterFunc(time.Duration(*o.TimeoutSeconds)*time.Second+overdue, w.Stop)
+		}
 	}
 	return w, unretried(err)
 }

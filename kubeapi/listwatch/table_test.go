@@ -76,3 +76,42 @@ func TestAListWhoseWatchIsRefusedLateIsNoSuccess(t *testing.T) {
 		})
 	}
 }
+
+// What lies between may have forgotten a watch whose connection goes on.
+func TestAWatchThatIsNotEndedInTimeIsTakenUpAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		log := logrus.New()
+		log.SetOutput(t.Output())
+		table := &Table{
+			Name: "nodes", Log: log, Liveness: access.NewLiveness(ctx, log, func(time.Time, string) {}), Backoff: NewSharedBackoff(LastGap),
+			Status: &Status{Log: log, Table: &pubsub.Table[types.TableStatus]{}, Name: "nodes"},
+		}
+		lists, watches := 0, 0
+		lw := &cache.ListWatch{
+			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				lists++
+				return &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
+			},
+			WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				if o.SendInitialEvents != nil {
+					return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), "", nil)
+				}
+				watches++
+				return watch.NewFake(), nil
+			},
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			table.Run(ctx, lw, access.RowsOf(&pubsub.Table[string]{}, func(*corev1.Node) string { return "" }, access.Name[*corev1.Node]))
+		}()
+		time.Sleep(10*time.Minute + 45*time.Second) // a Reflector asks for 5 to 10 min
+		synctest.Wait()
+		if lists != 1 || watches != 2 {
+			t.Errorf("there were %d lists and %d watches", lists, watches)
+		}
+		cancel()
+		<-done
+	})
+}
