@@ -49,6 +49,7 @@ type drainRun struct {
 	more    func() bool // whether to go on, where others kill and give faults; nil where this does
 	foreign sync.Mutex  // held while one node has someone else's cordon
 	bare    bool        // no application has a volume
+	reboot  sync.Map    // names of devices whose power may be cut: what they have asked for ends with a reboot
 }
 
 // goesOn says whether there were not enough kills yet.

@@ -97,6 +97,8 @@ func (d *drainer) reboots(ctx context.Context) error {
 		return err
 	}
 	boots := d.Boots()
+	d.reboot.Store(d.Name, true)
+	defer d.reboot.Delete(d.Name)
 	d.Reboots(d.Member)
 	if err := d.until(ctx, func() string {
 		if d.Boots() == boots {
@@ -107,6 +109,7 @@ func (d *drainer) reboots(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	d.reboot.Delete(d.Name)
 	if err := d.says(ctx, types.DrainNotRequested); err != nil {
 		return err
 	}

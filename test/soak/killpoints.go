@@ -134,13 +134,32 @@ func (k *killing) startAgain(ctx context.Context) error {
 	}
 	k.ended = len(k.m.Ended())
 	k.Died(k.m, point)
-	_, err := k.m.StartEnded()
-	k.Up(k.m)
+	err := k.rise(ctx, point)
 	if later == nil || err != nil {
 		return err
 	}
 	wait(ctx, soon(k.rng, 2*time.Second))
 	return k.kill(later)
+}
+
+// rise starts the agent again, or cuts the device's power instead where that may be: a cut
+// between two effects. A device that hears of COMPLETE reboots by itself.
+func (k *killing) rise(ctx context.Context, point string) error {
+	wait(ctx, 200*time.Millisecond) // until what the agent has said last is heard
+	is, _ := k.m.Watch.Drain.Get(types.Global)
+	if _, may := k.reboot.Load(k.m.Name); !may || is.Status == types.DrainComplete || k.rng.IntN(2) == 0 {
+		_, err := k.m.StartEnded()
+		k.Up(k.m)
+		return err
+	}
+	k.Faulted("power cut, " + is.Status.String())
+	k.told(k.m.Name, "soak", "its power is cut at "+point)
+	boots := k.m.Boots()
+	k.m.CutPower()
+	for end := time.Now().Add(endless); k.m.Boots() == boots && ctx.Err() == nil && time.Now().Before(end); {
+		wait(ctx, 10*time.Millisecond)
+	}
+	return nil
 }
 
 // kill has the agent kill itself at the points; nil is nowhere.
