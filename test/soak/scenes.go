@@ -19,7 +19,7 @@ func scenes() []Scene {
 		{
 			Name: "killpoints", Run: killpoints, KillPoints: reachedBy("killpoints"),
 			Does: "the same drains, kubeconfigs are issued and an application comes and goes; the agents kill themselves before and after their own effects, " +
-				"at the points that the test build lists, those first that were hit least",
+				"at the points that the test build lists, those first that were hit least; some lose their power there",
 		},
 		{
 			Name: "stories", Takes: 7 * time.Minute, Package: "cmd/zedkube", Test: "TestSoakStoriesOfAgentsThatKillThemselves", KillPoints: reachedBy("stories"),
@@ -34,7 +34,7 @@ func scenes() []Scene {
 		{Name: "disks", Run: disks, Needs: needsMounts, Does: "three devices drain while what zedkube keeps is on a disk that is full or read-only"},
 		{Name: "journals", Run: journals, Does: "three devices drain; their agents are killed and start with a file cut or garbled"},
 		{Name: "agents", Run: agents, Does: "three devices drain while EVE's agents restart; their topics are torn or hostile meanwhile"},
-		{Name: "silences", Run: silences, Does: "three devices drain while their API servers refuse, hang, are slow or let watches go stale, in every state"},
+		{Name: "silences", Run: silences, Does: "three devices drain while their API servers refuse, hang, are slow, or let watches stall or expire, in every state"},
 		{Name: "restores", Run: restores, Does: "three devices drain while etcd is set back: old objects, old resource versions"},
 		{Name: "sizes", Run: sizes, Does: "two, three or five devices drain, one a worker, one the tie-breaker; their agents are killed or power is cut"},
 		{Name: "partitions", Run: partitions, Needs: devcluster.CanHost, Does: "three hosts drain while the cable of one is cut: both ways, one way, flapping"},

@@ -15,7 +15,7 @@ import (
 )
 
 // silences lets three devices drain while their API servers refuse, hang, are
-// slow or let watches go stale, in every state of a drain.
+// slow, or let watches stall or expire, in every state of a drain.
 func silences(ctx context.Context, r *Run) (err error) {
 	s, err := r.Stage(ctx, devcluster.Options{}, "--hour", hour.String())
 	if err != nil {
