@@ -37,8 +37,9 @@ func (b *bench) idle(ctx context.Context, apps int, baseline map[string]string, 
 	if err := b.logged(ctx); err != nil {
 		return err
 	}
-	// What the phases before left behind settles: watches resume, the lease is renewed.
-	if err := pause(ctx, 30*time.Second); err != nil {
+	// What the phases before left behind settles: watches resume, the lease is renewed. An agent that is a minute old
+	// gives back the pages that only its start has used.
+	if err := pause(ctx, 70*time.Second); err != nil {
 		return err
 	}
 	w, err := b.watch(ctx, leader, func(ctx context.Context) error { return pause(ctx, b.idling) })
