@@ -28,10 +28,12 @@ func CutOff(seen map[object.Ref]object.Object, from, to settings.Settings, joine
 	after := to.All()
 	for i, p := range from.All() {
 		// No edge node dials the one; that there are no logs without the other is what was asked for.
-		if p.Setting == "cloudStreamPort" || p.Setting == "cloudTunnelPort" && !to.CloudStream {
+		if p.Setting == "cloudStreamPort" {
 			continue
 		}
-		if now := after[i]; p.Open && (!now.Open || now.Port != p.Port) {
+		closed := p.Open && !after[i].Open && p.Setting != "cloudTunnelPort"
+		moved := after[i].Port != p.Port && (p.Open || p.Setting == "cloudTunnelPort")
+		if closed || moved {
 			lost = append(lost, fmt.Sprintf("port %d/%s (%s)", p.Port, strings.ToLower(p.Protocol), p.Name))
 		}
 	}

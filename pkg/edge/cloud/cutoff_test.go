@@ -22,6 +22,7 @@ func TestCutOff(t *testing.T) {
 		"back to the default":                    {"httpsPort=31102", "httpsPort=0", 5, "port 31102/tcp (cloudhub-https)"},
 		"its default as a number":                {"", "cloudTunnelPort=31004", 5, none},
 		"the tunnel's moves":                     {"", "cloudTunnelPort=31104", 5, "port 31004/tcp (tunnelport)"},
+		"it moves while there are no logs":       {"cloudStream=false", "cloudStream=false cloudTunnelPort=31104", 5, "port 31004/tcp (tunnelport)"},
 		"no logs at all":                         {"", "cloudStream=false", 5, none},
 		"logs again":                             {"cloudStream=false", "", 5, none},
 		"the stream's, which no edge node dials": {"exposeCloudStream=true", "cloudStreamPort=31103", 5, none},

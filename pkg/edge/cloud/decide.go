@@ -69,7 +69,7 @@ func decide(f facts) (a action) {
 	}
 	advertise, why := advertised(s, f.seen)
 	replicas := cloudcores(s, f.seen)
-	if f.seen[RefCA] == nil && f.seen[RefSettings].Annotation(caAnnotation) == "" {
+	if f.seen[RefCA] == nil && f.seen[RefSettings].Annotation(caAnnotation) == "" && f.seen[refDeployment].Number("spec", "replicas") < 2 {
 		replicas = 1 // the first one makes it: of several each makes its own, and only what was written last is valid
 	}
 	text, err := config(s, advertise)

@@ -278,6 +278,12 @@ func TestDecide(t *testing.T) {
 			delete(w.seen, RefCA)
 			delete(w.seen[RefSettings]["metadata"].(m), "annotations")
 		}, ""},
+		"several go on when it is lost, and somebody says that another one is right": {func(w *world) {
+			w.set(func(s *settings.Settings) { s.HA = true })
+			w.settle()
+			delete(w.seen, RefCA)
+			delete(w.seen[RefSettings]["metadata"].(m), "annotations")
+		}, ""},
 		"several go on when it is lost": {func(w *world) {
 			w.set(func(s *settings.Settings) { s.HA = true })
 			delete(w.seen, RefCA)

@@ -54,7 +54,7 @@ func Judge(seen map[object.Ref]object.Object, now time.Time) (r Report) {
 		r.Problems = append(r.Problems, fmt.Sprintf("%d of %d cloudcores are available", r.Available, r.Wanted))
 	}
 	if s.HA && r.Wanted < 2 {
-		r.Problems = append(r.Problems, "ha has no effect: there is one server only")
+		r.Problems = append(r.Problems, "ha has no effect: only one server may have a cloudcore")
 	}
 	if seen[refController].Number("status", "availableReplicas") == 0 {
 		r.Problems = append(r.Problems, "the controller has no available pod, without which nothing is made or kept as the settings say: kubectl -n kubeedge describe deployment zedkube-edge")
@@ -89,17 +89,15 @@ func lostCA(seen map[object.Ref]object.Object) string {
 	if was == "" {
 		return ""
 	}
-	text := ""
+	const again = ": no edge node trusts cloudcore any more once it restarts, and each has to join again. "
 	switch now := seen[RefCA]; {
 	case now == nil:
-		text = "Secret kubeedge/casecret is gone"
+		return "Secret kubeedge/casecret is gone" + again + "Restore it from a backup; cloudcore makes another one when it restarts"
 	case now.UID() != was:
-		text = "Secret kubeedge/casecret is another one than before"
-	default:
-		return ""
+		return "Secret kubeedge/casecret is another one than before" + again + "To go on with the new one: " +
+			"kubectl -n kubeedge annotate configmap zedkube-edge " + caAnnotation + "-"
 	}
-	return text + ": no edge node trusts cloudcore any more once it restarts, and each has to join again. To go on with the new one: " +
-		"kubectl -n kubeedge annotate configmap zedkube-edge " + caAnnotation + "-"
+	return ""
 }
 
 // hinders says why a pod does not run.

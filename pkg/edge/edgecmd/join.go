@@ -285,7 +285,9 @@ func (j *joining) pack(stdout io.Writer) (err error) {
 			return fmt.Errorf("write bundle: %w", err)
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
-		_ = file.Chmod(0o600) // it may have been there; a stick may know no modes
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			_ = file.Chmod(0o600) // it may have been there; a stick may know no modes
+		}
 		w = file
 	}
 	return j.Write(w, gzip.BestSpeed, files)

@@ -29,9 +29,6 @@ var nameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a
 
 // Name says what is wrong with the name of an edge node. It is a label of the Node, too, which takes 63 characters.
 func Name(name string) error {
-	if _, err := netip.ParseAddr(name); err == nil {
-		return fmt.Errorf("%q is an address, and no name of a node", name)
-	}
 	if len(name) > 63 || !nameForm.MatchString(name) {
 		return fmt.Errorf("%q is no name of a node: at most 63 of a-z, 0-9, - and ., with a letter or digit at both ends (RFC 1123)", name)
 	}
@@ -125,6 +122,9 @@ func (r Record) Names() []string { return slices.Sorted(maps.Keys(r.Asked)) }
 func (r Record) Ask(s settings.Settings, name, wanted string, taken map[string]string, now, until time.Time) (Asked, error) {
 	if err := Name(name); err != nil {
 		return Asked{}, err
+	}
+	if _, err := netip.ParseAddr(name); err == nil {
+		return Asked{}, fmt.Errorf("%q is an address, and no name for a node", name)
 	}
 	was, again := r.Asked[name]
 	if !again && len(r.Asked) >= s.NodeLimit {

@@ -139,12 +139,18 @@ func (s Server) handler() (http.Handler, error) {
 		ErrorLog:      stdlog.New(io.Discard, "", 0),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			to, _ := r.Context().Value(found{}).(Node)
-			s.Log.WithError(err).Warnf("no answer of edge node %s", to.Name)
-			if why := (offlineError{}); errors.As(context.Cause(r.Context()), &why) {
-				boundedhttp.Refuse(w, why.Error(), silent)
-				return
+			cause := context.Cause(r.Context())
+			text, late := "the connection to cloudcore has ended", net.Error(nil)
+			switch {
+			case errors.As(cause, &offlineError{}):
+				text = cause.Error()
+			case errors.As(err, &late) && late.Timeout():
+				text = fmt.Sprintf("edge node %s has not answered within %s", to.Name, answerWithin)
 			}
-			boundedhttp.Refuse(w, fmt.Sprintf("edge node %s has not answered within %s", to.Name, answerWithin), silent)
+			if !errors.Is(cause, context.Canceled) { // who asked has not gone
+				s.Log.WithError(err).Warnf("no answer of edge node %s: %s", to.Name, text)
+			}
+			boundedhttp.Refuse(w, text, silent)
 		},
 	}
 	refusals := &rate.Sometimes{Interval: time.Second} // a stranger does not fill the log
@@ -176,7 +182,11 @@ func (s Server) watch(ctx context.Context, to Node, end context.CancelCauseFunc)
 		case <-ctx.Done():
 			return
 		case <-next.C:
-			if now, known := s.Kube.Node(to.Name); known && !now.Since.IsZero() {
+			switch now, known := s.Kube.Node(to.Name); {
+			case !known:
+				end(offlineError{to})
+				return
+			case !now.Since.IsZero():
 				end(offlineError{now})
 				return
 			}
@@ -184,10 +194,13 @@ func (s Server) watch(ctx context.Context, to Node, end context.CancelCauseFunc)
 	}
 }
 
-// offlineError is why a request for an edge node is not answered.
+// offlineError is why a request for an edge node is not answered. Without Since the node is gone.
 type offlineError struct{ Node }
 
 func (e offlineError) Error() string {
+	if e.Since.IsZero() {
+		return fmt.Sprintf("edge node %s is no longer in the cluster", e.Name)
+	}
 	return fmt.Sprintf("edge node %s is offline since %s; its logs can be read when it is back", e.Name, e.Since.UTC().Format(time.RFC3339))
 }
 

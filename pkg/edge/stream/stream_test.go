@@ -81,6 +81,7 @@ type rights struct {
 	asked  []Access
 	broken error
 	off    time.Time
+	gone   bool // there are no edge nodes any more
 }
 
 func (r *rights) Who(_ context.Context, token string) (User, bool, error) {
@@ -98,6 +99,9 @@ func (r *rights) May(_ context.Context, who User, what Access) (bool, string, er
 func (r *rights) Node(nameOrAddress string) (Node, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.gone {
+		return Node{}, false
+	}
 	switch nameOrAddress {
 	case "100.127.254.1", "edge-1":
 		return Node{"edge-1", "100.127.254.1", r.off}, true
@@ -317,6 +321,29 @@ func TestEachPathTakesThePermissionThatAKubeletWantsForIt(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s takes %v, want %s", path, got, want)
 		}
+	}
+}
+
+func TestARequestEndsWhenItsNodeLeaves(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	client := s.client(s.ca.client(t, "system:apiserver", "system:masters"))
+	go func() {
+		<-s.got // it is under way
+		s.kube.mu.Lock()
+		s.kube.gone = true
+		s.kube.mu.Unlock()
+	}()
+	if code, text := says(t, client, "GET", "100.127.254.1:10351/containerLogs/default/a/b?follow=true", ""); code != http.StatusBadGateway || text != "edge node edge-1 is no longer in the cluster" {
+		t.Errorf("%d %q", code, text)
+	}
+}
+
+func TestAnEdgeNodeIsNotBlamedForCloudcore(t *testing.T) {
+	s := newStage(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	client := s.client(s.ca.client(t, "system:apiserver", "system:masters"))
+	if code, text := says(t, client, "GET", "100.127.254.1:10351/containerLogs/default/a/b?follow=true", ""); code != http.StatusBadGateway || text != "the connection to cloudcore has ended" {
+		t.Errorf("%d %q", code, text)
 	}
 }
 
