@@ -22,7 +22,10 @@ func excused(why string, troubled, known bool) bool {
 }
 
 // troubles are the nodes whose API server was not what it should be since a drain was asked for.
-type troubles struct{ now, since map[string]bool }
+type troubles struct {
+	now, since map[string]bool
+	requests
+}
 
 func (t troubles) see(e Event) {
 	switch e.Kind {
@@ -31,8 +34,9 @@ func (t troubles) see(e Event) {
 	case Fault:
 		t.now[e.Node] = e.Text != "none"
 	case Asked:
-		t.since[e.Node] = false
+		t.since[e.Node] = t.since[e.Node] && len(t.requests[e.Node]) > 0
 	}
+	t.requests.see(e)
 	t.since[e.Node] = t.since[e.Node] || t.now[e.Node]
 }
 
@@ -42,7 +46,7 @@ func (t troubles) see(e Event) {
 // nothing is evicted: it has nowhere to go.
 func complete(v *verdict, events []Event) {
 	c, why, quorum := newCluster(), map[string]string{}, map[string]string{}
-	trouble := troubles{map[string]bool{}, map[string]bool{}}
+	trouble := troubles{map[string]bool{}, map[string]bool{}, newRequests()}
 	stands := map[string]time.Duration{}  // COMPLETE, since when
 	missing := map[string]time.Duration{} // voters that are not Ready, since when
 	joined := map[string]time.Duration{}  // Nodes, since when
@@ -59,7 +63,9 @@ func complete(v *verdict, events []Event) {
 		trouble.see(e)
 		switch e.Kind {
 		case TookBack, Rebooted:
-			delete(stands, e.Node)
+			if len(trouble.requests[e.Node]) == 0 {
+				delete(stands, e.Node)
+			}
 		case Restored: // and pods with it
 			clear(stands)
 		case Why:

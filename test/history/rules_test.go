@@ -167,6 +167,8 @@ func TestViolationsAreFound(t *testing.T) {
 		{"a second requester comes before it is looked", at(three, drained("n1")[:10], asksToo("n1"), looked("n1", withPods)), "complete"},
 		{"the API server answers, and it says otherwise", at(three, drained("n1")[:9], why("n1", "the API server has not answered for 5m0s: nothing can be drained"), says("n1", types.DrainComplete), looked("n1", withPods)), "complete"},
 		{"a fault was over before the drain", at(three, fault("n1", "hung"), fault("n1", "none"), drained("n1")[:9], why("n1", "the API server has not answered for 5m0s: nothing can be drained"), says("n1", types.DrainComplete), looked("n1", withPods)), "complete"},
+		{"a second requester comes after a fault", at(three, asks("n1"), fault("n1", "hung"), why("n1", "the API server has not answered for 5m0s: nothing can be drained"), says("n1", types.DrainRequested), fault("n1", "none"), asksToo("n1"), says("n1", types.DrainComplete), looked("n1", withPods, uncordoned)), ""},
+		{"one of two requesters is done", at(three, drained("n1")[:10], asksToo("n1"), stops("n1"), looked("n1", withPods)), "complete"},
 		{"none is forced", at(three, drained("n1")[:9], why("n1", "pods are evicted, none is forced"), says("n1", types.DrainComplete), looked("n1", withPods)), "complete"},
 		{"an operator forces it", at(three, drained("n1")[:9], why("n1", "forced by the force file"), says("n1", types.DrainComplete), looked("n1", withPods)), ""},
 		{"the node is in the list, and it says otherwise", at(three, drained("n1")[:9], why("n1", "this node is not in the cluster's list of nodes"), says("n1", types.DrainComplete), looked("n1", withPods)), "complete"},
@@ -238,6 +240,8 @@ func TestViolationsAreFound(t *testing.T) {
 		{"two publish reports", at(three, reports("n1", true), reports("n2", true), minutes, up("n3")), "one reporter"},
 		{"two do for a moment", at(three, reports("n1", true), reports("n2", true), reports("n1", false), minutes, up("n3")), ""},
 		{"the report of one that is killed is left", at(three, reports("n1", true), down("n1"), reports("n2", true), minutes, up("n3")), ""},
+		{"one that is started again does not withdraw it", at(three, reports("n1", true), down("n1"), reports("n2", true), up("n1"), minutes, up("n3")), "one reporter"},
+		{"it does", at(three, reports("n1", true), down("n1"), reports("n2", true), up("n1"), reports("n1", false), minutes, up("n3")), ""},
 		{"and is heard of after that", at(three, down("n1"), reports("n1", true), reports("n2", true), minutes, up("n3")), ""},
 
 		{"a volume is attached twice", at(three, attached("a1", "n1"), attached("a2", "n2")), "one copy"},
