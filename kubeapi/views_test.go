@@ -65,7 +65,7 @@ func TestAnIdleClientIsQuiet(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		n := api.count() - before
 		t.Logf("%d requests in ten idle minutes", n)
-		if n > 90 {
+		if n > 100 { // this server ends no watch: each is ended here once or twice, and taken up again
 			t.Errorf("%d requests in ten idle minutes", n)
 		}
 	})

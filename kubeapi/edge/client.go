@@ -18,10 +18,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ktypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -291,10 +292,17 @@ func (c *Client) May(ctx context.Context, who Caller, node, verb, subresource st
 func (c *Client) Keep(ctx context.Context, views []View) {
 	var running sync.WaitGroup
 	for _, v := range views {
-		informer := dynamicinformer.NewFilteredDynamicInformer(c.objects, resource(v.Kind), v.Namespace, resync, cache.Indexers{},
-			func(o *metav1.ListOptions) {
-				o.LabelSelector, o.FieldSelector = v.options().LabelSelector, v.options().FieldSelector
-			}).Informer()
+		at := c.at(object.Ref{Kind: v.Kind, Namespace: v.Namespace})
+		of := func(o metav1.ListOptions) metav1.ListOptions {
+			o.LabelSelector, o.FieldSelector = v.options().LabelSelector, v.options().FieldSelector
+			return o
+		}
+		informer := cache.NewSharedIndexInformer(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return at.List(ctx, of(o)) },
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return access.Overdue(ctx, of(o), at.Watch)
+			},
+		}, &unstructured.Unstructured{}, resync, cache.Indexers{})
 		_ = informer.SetTransform(lean) // only of one that runs already it fails
 		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { c.ring() }, UpdateFunc: func(any, any) { c.ring() }, DeleteFunc: func(any) { c.ring() },

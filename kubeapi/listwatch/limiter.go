@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
 )
 
 const (
@@ -26,9 +28,6 @@ const (
 	// ever. An expired version takes two, a server without streamed lists one more.
 	hasty        = 2 * time.Second
 	hastyWatches = 3
-	// overdue is how long after the time that it was asked for a watch is ended here:
-	// one that nobody ends may be forgotten on the way, and then says nothing for ever.
-	overdue = 30 * time.Second
 )
 
 var (
@@ -107,15 +106,12 @@ func (a *listWatchLimiter) watch(ctx context.Context, o metav1.ListOptions) (wat
 	if err := a.mayWatch(streams, o.ResourceVersion == ""); err != nil {
 		return nil, err
 	}
-	w, err := a.lw.WatchFuncWithContext(ctx, o)
+	w, err := access.Overdue(ctx, o, a.lw.WatchFuncWithContext)
 	if streams {
 		a.streamed(err)
 	}
 	if err == nil {
 		a.accepted()
-		if o.TimeoutSeconds != nil {
-			time.AfterFunc(time.Duration(*o.TimeoutSeconds)*time.Second+overdue, w.Stop)
-		}
 	}
 	return w, unretried(err)
 }

@@ -77,6 +77,16 @@ func TestAListWhoseWatchIsRefusedLateIsNoSuccess(t *testing.T) {
 	}
 }
 
+// mute is a watch that says nothing until its request ends.
+type mute struct{ ctx context.Context }
+
+func (m mute) Decode() (watch.EventType, runtime.Object, error) {
+	<-m.ctx.Done()
+	return "", nil, m.ctx.Err()
+}
+
+func (m mute) Close() {}
+
 // What lies between may have forgotten a watch whose connection goes on.
 func TestAWatchThatIsNotEndedInTimeIsTakenUpAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -93,12 +103,12 @@ func TestAWatchThatIsNotEndedInTimeIsTakenUpAgain(t *testing.T) {
 				lists++
 				return &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
 			},
-			WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				if o.SendInitialEvents != nil {
 					return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), "", nil)
 				}
 				watches++
-				return watch.NewFake(), nil
+				return watch.NewStreamWatcher(mute{ctx}, apierrors.NewClientErrorReporter(0, "", "")), nil
 			},
 		}
 		done := make(chan struct{})
