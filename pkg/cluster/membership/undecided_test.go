@@ -52,7 +52,7 @@ func TestOnAFullDiskNothingIsDecidedAndNothingForgotten(t *testing.T) {
 		}
 		_ = s.leave.Unpublish(types.Global)
 		s.membership.full.Store(false)
-		s.sleep(period)
+		s.sleep(2 * period) // a step may fail between the two lines above, and pauses then before the next one
 		s.is(types.MembershipDoubtful)
 		s.told("n2", second)
 		s.is(types.MembershipLeaving)
