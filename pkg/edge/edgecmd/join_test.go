@@ -159,7 +159,7 @@ func TestLeaveSaysThatANameIsClosedOnceItIs(t *testing.T) {
 			rules := []any{object.Map{"resources": []any{"nodes"}}, object.Map{"resourceNames": []any{"system:node:b", "system:node:" + row.name}}}
 			p.objects[cloud.RefRole] = object.New(cloud.RefRole).With(object.Map{"rules": rules})
 			if row.controls {
-				time.AfterFunc(3500*time.Millisecond, func() { rules[1] = object.Map{"resourceNames": []any{"system:node:b"}} })
+				p.closes = time.Now().Add(3500 * time.Millisecond)
 			}
 			begun := time.Now()
 			out, err := p.run(t, append([]string{"leave", "a", "--yes"}, slices.Repeat([]string{"--lost"}, map[bool]int{true: 1}[row.lost])...)...)
