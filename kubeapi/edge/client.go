@@ -294,7 +294,8 @@ func (c *Client) Keep(ctx context.Context, views []View) {
 	for _, v := range views {
 		at := c.at(object.Ref{Kind: v.Kind, Namespace: v.Namespace})
 		of := func(o metav1.ListOptions) metav1.ListOptions {
-			o.LabelSelector, o.FieldSelector = v.options().LabelSelector, v.options().FieldSelector
+			selects := v.options()
+			o.LabelSelector, o.FieldSelector = selects.LabelSelector, selects.FieldSelector
 			return o
 		}
 		informer := cache.NewSharedIndexInformer(&cache.ListWatch{

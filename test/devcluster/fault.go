@@ -38,8 +38,7 @@ const (
 // Expired is what a client meets that was away for too long.
 const Expired Fault = "expired"
 
-// Stalled is what nobody is told of who only watches. What happens meanwhile
-// passes when it ends.
+// Stalled keeps watches open and silent. Events of that time pass when it ends.
 const Stalled Fault = "stalled"
 
 // Slow delays every answer.

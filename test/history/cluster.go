@@ -15,12 +15,11 @@ import (
 // them are COMPLETE, for each takes the lock again before that.
 func oneAtATime(v *verdict, events []Event) {
 	nodes, cordoned, ended, alone := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
-	complete, forgotten, requests := map[string]bool{}, newForgotten(), newRequests()
+	complete, forgotten := map[string]bool{}, newForgotten()
 	away := func(node string) bool { return cordoned[node] || ended[node] }
 	for _, e := range events {
 		was := away(e.Node)
 		forgotten.see(e)
-		requests.see(e)
 		if e.Node != "" {
 			nodes[e.Node] = true
 		}
@@ -36,7 +35,7 @@ func oneAtATime(v *verdict, events []Event) {
 			ended[e.Node] = complete[e.Node] && !cordoned[e.Node]
 			was = was && (before || !complete[e.Node])
 		case TookBack, Rebooted:
-			if len(requests[e.Node]) == 0 {
+			if len(forgotten.requests[e.Node]) == 0 {
 				ended[e.Node], complete[e.Node] = false, false
 			}
 		}
@@ -104,6 +103,26 @@ func (r requests) see(e Event) {
 
 func (f forgotten) either(a, b string) bool { return f.nodes[a] || f.nodes[b] }
 
+// wanted are drains that are asked for. Whoever takes a request back, or reboots the device, is heard late.
+type wanted struct {
+	requests
+	ended map[string]time.Duration // when the last request was taken back, or the device rebooted, by node
+}
+
+func newWanted() wanted { return wanted{newRequests(), map[string]time.Duration{}} }
+
+func (w wanted) see(e Event) {
+	if w.requests.see(e); e.Kind == TookBack || e.Kind == Rebooted {
+		w.ended[e.Node] = e.At
+	}
+}
+
+// byNobody reports that at an event nobody asks for the drain of its node, nor did lately.
+func (w wanted) byNobody(e Event, lately time.Duration) bool {
+	at, ever := w.ended[e.Node]
+	return len(w.requests[e.Node]) == 0 && (!ever || e.At-at > lately)
+}
+
 func locked(v *verdict, events []Event) {
 	forgotten := newForgotten()
 	for _, e := range events {
@@ -120,12 +139,10 @@ func locked(v *verdict, events []Event) {
 // cordons judges what was done to cordons of others, and what of ours is left.
 func cordons(v *verdict, events []Event) {
 	foreign, was := map[string]bool{}, map[string]string{}
-	requests, ended, restored := newRequests(), map[string]time.Duration{}, false
+	wanted, restored := newWanted(), false
 	for _, e := range events {
-		requests.see(e)
+		wanted.see(e)
 		switch e.Kind {
-		case TookBack, Rebooted:
-			ended[e.Node] = e.At
 		case Restored: // and cordons of before with it
 			restored = true
 		case Foreign:
@@ -140,7 +157,7 @@ func cordons(v *verdict, events []Event) {
 			case e.Object.Mark != "" && was[e.Node] == "":
 				v.wrong(e.At, e.Node, "somebody else's cordon was taken over: %s", e.Object.Mark)
 			}
-			if at, ever := ended[e.Node]; e.Object.Mark != "" && was[e.Node] == "" && !restored && len(requests[e.Node]) == 0 && (!ever || e.At-at > v.Settles) {
+			if e.Object.Mark != "" && was[e.Node] == "" && !restored && wanted.byNobody(e, v.Settles) {
 				v.wrong(e.At, e.Node, "it is cordoned, and nobody asks for a drain: %s", e.Object.Mark)
 			}
 			was[e.Node] = e.Object.Mark

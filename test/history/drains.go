@@ -260,27 +260,16 @@ func explained(v *verdict, events []Event) {
 	}
 }
 
-// evicts judges what the audit log of the API server has. Whoever takes a request
-// back, or reboots the device, is heard late.
+// evicts judges what the audit log of the API server has.
 func evicts(v *verdict, events []Event) {
-	on, requests, ended := map[string]string{}, map[string]map[string]bool{}, map[string]time.Duration{}
+	on, wanted := map[string]string{}, newWanted()
 	for _, e := range events {
+		wanted.see(e)
 		switch e.Kind {
 		case PodIs:
 			if e.Node != "" {
 				on[e.Object.Name] = e.Node // also when it is gone
 			}
-		case Asked:
-			if requests[e.Node] == nil {
-				requests[e.Node] = map[string]bool{}
-			}
-			requests[e.Node][e.By] = true
-		case TookBack:
-			delete(requests[e.Node], e.By)
-			ended[e.Node] = e.At
-		case Rebooted:
-			clear(requests[e.Node])
-			ended[e.Node] = e.At
 		case Called:
 			call, is := strings.CutPrefix(e.Text, "create pods/eviction ")
 			if !is {
@@ -294,7 +283,7 @@ func evicts(v *verdict, events []Event) {
 			if node, known := on[pod]; known && node != e.Node {
 				v.wrong(e.At, e.Node, "it evicts %s, which is on %s", pod, node)
 			}
-			if at, ever := ended[e.Node]; len(requests[e.Node]) == 0 && (!ever || e.At-at > v.Settles) {
+			if wanted.byNobody(e, v.Settles) {
 				v.wrong(e.At, e.Node, "it evicts %s, and nobody asks for a drain", pod)
 			}
 		}

@@ -106,11 +106,7 @@ func (s *Stage) seePod(o any, gone bool) {
 	for _, c := range p.Status.Conditions {
 		is.Ready = is.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	}
-	for _, v := range p.Spec.Volumes {
-		if v.PersistentVolumeClaim != nil {
-			is.Claims = append(is.Claims, v.PersistentVolumeClaim.ClaimName)
-		}
-	}
+	is.Claims = claimsOf(p)
 	s.History.Add(history.Event{Kind: history.PodIs, Node: p.Spec.NodeName, Object: &is})
 }
 

@@ -318,16 +318,8 @@ func (r *report) writePoints(s *strings.Builder) {
 	}
 	slices.SortStableFunc(order, func(a, b string) int { return len(points[b]) - len(points[a]) })
 	for _, by := range order {
-		var often, seldom int
-		for _, point := range points[by] {
-			switch n := hit[point]; {
-			case n >= enough:
-				often++
-			case n > 0:
-				seldom++
-			}
-		}
-		fmt.Fprintf(s, "| %s | %d | %d | %d | %d |\n", by, len(points[by]), often, seldom, len(points[by])-often-seldom)
+		seldom, never := tooSeldom(points[by], hit)
+		fmt.Fprintf(s, "| %s | %d | %d | %d | %d |\n", by, len(points[by]), len(points[by])-len(seldom)-len(never), len(seldom), len(never))
 	}
 }
 
@@ -403,13 +395,9 @@ func (r *report) writeNight(s *strings.Builder, now time.Time) {
 			notRun = append(notRun, "`"+row.Name+"`")
 		}
 	}
-	often := func(points []string, hit map[string]int) (n int) {
-		for _, point := range points {
-			if hit[point] >= enough {
-				n++
-			}
-		}
-		return n
+	often := func(points []string, hit map[string]int) int {
+		seldom, never := tooSeldom(points, hit)
+		return len(points) - len(seldom) - len(never)
 	}
 	fmt.Fprintf(s, "## Compared with a night\n\nA night is %g hours on two cores. The last column is what came of these runs times %.1f; it is no measurement.\n\n", night.Hours(), float64(night)/float64(long))
 	s.WriteString("| | goal of a night | these runs | a night of such runs |\n|---|---|---|---|\n")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,19 +67,20 @@ func (s *Stage) attachVolumes(ctx context.Context) {
 			continue
 		}
 		for _, p := range pods.Items {
-			if devcluster.WaitsToStart(p) && p.Spec.NodeName != "" && p.Spec.NodeName == at[claimOf(p)] {
+			is := func(claim string) bool { return at[claim] == p.Spec.NodeName }
+			if devcluster.WaitsToStart(p) && p.Spec.NodeName != "" && slices.ContainsFunc(claimsOf(&p), is) {
 				_ = s.Cluster.LetStart(ctx, p)
 			}
 		}
 	}
 }
 
-// claimOf is what a pod mounts, "" for nothing.
-func claimOf(p corev1.Pod) string {
+// claimsOf are what a pod mounts.
+func claimsOf(p *corev1.Pod) (names []string) {
 	for _, v := range p.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
-			return v.PersistentVolumeClaim.ClaimName
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
 		}
 	}
-	return ""
+	return names
 }

@@ -19,8 +19,8 @@ func (r Report) Joined() (names []string) {
 	return names
 }
 
-// CutOff is what other settings take away of what so many edge nodes were given when they were asked to join: it stands in their own files,
-// and nobody changes it there.
+// CutOff lists what edge nodes that have joined can no longer use after a change of settings: ports, addresses, the block of addresses. They
+// have these in their own files, where the controller cannot change them. joined is how many edge nodes there are.
 func CutOff(seen map[object.Ref]object.Object, from, to settings.Settings, joined int) (lost []string) {
 	if joined == 0 {
 		return nil
