@@ -55,6 +55,7 @@ func (d *device) changes() bool {
 // world is a cluster in which anything happens at any time.
 type world struct {
 	t         *testing.T
+	seed      uint64
 	r         *rand.Rand
 	now       time.Duration
 	devices   []*device
@@ -73,16 +74,23 @@ type world struct {
 	override  string // the setting of all, in the end
 	overrides int
 	returned  int
-	bad       map[string]*device // which device has tried an override with which k3s does not come up
-	renewed   time.Duration      // when k3s was last restarted because its certificates were due
+	bad       map[string]taken // who has tried an override with which k3s does not come up
+	renewed   time.Duration    // when k3s was last restarted because its certificates were due
 	renewedOf *device
 	history   []string
+}
+
+// taken is who has tried an override, and whether offline: then the others hear of its end only
+// when its API server answers.
+type taken struct {
+	by      *device
+	offline bool
 }
 
 var started = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 18)), now: 100 * time.Hour, wanted: patch, wishes: map[types.K3sRestartWish]int{}, override: "o-0", bad: map[string]*device{}}
+	w := &world{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 18)), now: 100 * time.Hour, wanted: patch, wishes: map[types.K3sRestartWish]int{}, override: "o-0", bad: map[string]taken{}}
 	w.unseen = w.r.IntN(4) == 0
 	servers := 1 + w.r.IntN(5)
 	for i := range servers + w.r.IntN(3) {
@@ -106,7 +114,7 @@ func (w *world) fail(format string, args ...any) {
 		w.note("at the end %s runs %s, drain %q, %+v: %s: %s", d.row.Name, d.row.KubeletVersion, d.drain.Phase, d.journal, d.status.Phase, d.status.Reason)
 	}
 	w.note("the lock is %+v", w.lock)
-	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.history[max(0, len(w.history)-60):], "\n"))
+	w.t.Fatalf("seed %d: %s\n%s", w.seed, fmt.Sprintf(format, args...), strings.Join(w.history[max(0, len(w.history)-60):], "\n"))
 }
 
 func (w *world) nodes() (nodes []types.Node) {
@@ -211,6 +219,11 @@ func (w *world) agent(d *device) {
 		}
 		if d.hold {
 			w.fail("%s takes %s although the hold file is there", d.row.Name, a.journal.Sum)
+		}
+		first := w.bad[a.journal.Sum]
+		known := first.by != nil && first.by != d && (!first.offline || first.by.row.K3s.Override.Failed == a.journal.Sum)
+		if known && d.up && d.release.Version != a.journal.Sum {
+			w.fail("%s takes %s, with which k3s of %s does not come up", d.row.Name, a.journal.Sum, first.by.row.Name)
 		}
 		if lack := types.LacksQuorum(w.nodes(), d.row.Name); d.up && lack != "" && d.row.Etcd && d.checked.at > w.disturbed {
 			w.fail("%s takes %s: %s", d.row.Name, a.journal.Sum, lack)
@@ -373,11 +386,8 @@ func (w *world) takesFile(d *device) {
 			w.fail("%s is stopped for %s, and %s is still down for %s", d.row.Name, turn.Released, other.row.Name, other.downFor)
 		}
 	}
-	if first := w.bad[turn.Released]; strings.HasSuffix(turn.Released, "bad") && turn.Released != turn.Former {
-		if first != nil && first != d && d.up && !d.offline && d.release.Version != turn.Released {
-			w.fail("%s takes %s, with which k3s of %s does not come up", d.row.Name, turn.Released, first.row.Name)
-		}
-		w.bad[turn.Released] = d
+	if strings.HasSuffix(turn.Released, "bad") && turn.Released != turn.Former {
+		w.bad[turn.Released] = taken{d, d.offline}
 	}
 	if d.journal.Step == types.K3sStepReturn {
 		w.returned++
@@ -385,6 +395,9 @@ func (w *world) takesFile(d *device) {
 	w.note("%s: k3s stops for %s", d.row.Name, turn.Released)
 	if d.up {
 		d.downFor = turn.Released
+	}
+	if d.up && d.offline { // it has come up since the file was written, and the kube container looks at that only now
+		w.disturbed = w.now
 	}
 	d.file, d.up, d.row.Ready = turn.Released, false, types.ConditionUnknown
 }
@@ -545,7 +558,7 @@ func histories(t *testing.T, n uint64, busy, calm int) {
 		}
 		for _, d := range w.devices {
 			if calm >= settles && d.expires < w.now+10*day && d.status.Phase != types.LifecycleStuck && settled && w.lock.Holder == "" {
-				w.fail("seed %d: the certificates of %s expire at %s: %s", seed, d.row.Name, d.expires, d.status.Restart.Reason)
+				w.fail("the certificates of %s expire at %s: %s", d.row.Name, d.expires, d.status.Restart.Reason)
 			}
 			stays := func() bool {
 				return d.status.Drain.RequestedAt.IsZero() && d.drain.Phase != "" || !d.status.Drain.RequestedAt.IsZero() && d.status.Phase == types.LifecycleIdle
@@ -557,10 +570,10 @@ func histories(t *testing.T, n uint64, busy, calm int) {
 				w.step(true)
 			}
 			if stays() {
-				w.fail("seed %d: %s stays drained: %+v, %+v", seed, d.row.Name, d.status, d.drain)
+				w.fail("%s stays drained: %+v, %+v", d.row.Name, d.status, d.drain)
 			}
 			if calm >= settles && d.file != w.override && !w.late() && d.row.KubeletVersion == w.wanted && settled && w.lock.Holder == "" && d.status.Phase == types.LifecycleIdle && len(w.devices) != 2 && types.QuorumOf(w.nodes()).Voters != 2 {
-				w.fail("seed %d: %s has %s, not %s: %s", seed, d.row.Name, d.file, w.override, d.status.Override.Reason)
+				w.fail("%s has %s, not %s: %s", d.row.Name, d.file, w.override, d.status.Override.Reason)
 			}
 			switch {
 			case d.row.KubeletVersion == w.wanted:
@@ -569,7 +582,7 @@ func histories(t *testing.T, n uint64, busy, calm int) {
 			case !d.status.Drain.RequestedAt.IsZero() && w.lock.Holder != "" && w.lock.Holder != d.row.Name: // a drain of another one has not ended
 			case calm < settles, len(w.devices) == 2 || types.QuorumOf(w.nodes()).Voters == 2: // an operator has to say so
 			default:
-				w.fail("seed %d: %s is at %s, not %s: %s: %s", seed, d.row.Name, d.row.KubeletVersion, w.wanted, d.status.Phase, d.status.Reason)
+				w.fail("%s is at %s, not %s: %s: %s", d.row.Name, d.row.KubeletVersion, w.wanted, d.status.Phase, d.status.Reason)
 			}
 		}
 		overridden, returned = overridden+w.overrides, returned+w.returned

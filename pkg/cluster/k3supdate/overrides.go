@@ -58,6 +58,7 @@ func (f facts) overrides(a *action) {
 		o.Reason = "The API server does not answer, or this node's kubelet has not reported in this boot."
 		return
 	}
+	heard := f.nodes
 	if f.checked != nil {
 		f.nodes = f.checked.nodes // they renew their Leases
 	}
@@ -65,7 +66,7 @@ func (f facts) overrides(a *action) {
 	a.again = again
 	before := a.call
 	defer func() { a.overrides = a.call != before }()
-	o.Preconditions = f.overridePreconditions(o.Wanted)
+	o.Preconditions = f.overridePreconditions(o.Wanted, heard)
 	lacking := notHeld(o.Preconditions)
 	if a.call == take {
 		o.Reason = "Another change of k3s comes first, which restarts it as well."
@@ -189,8 +190,8 @@ func (f facts) cures(wanted string) bool {
 }
 
 // overridePreconditions are what a change of the override waits for. A k3s that is down waits for
-// no other node.
-func (f facts) overridePreconditions(wanted string) (list []types.KubeLifecyclePrecondition) {
+// no other node. heard are the nodes as the watch has them.
+func (f facts) overridePreconditions(wanted string, heard []types.Node) (list []types.KubeLifecyclePrecondition) {
 	failed := f.journal.Override
 	add := func(name, lacks string, release bool) {
 		list = append(list, precondition(name, lacks, release, f.release.Version == wanted && f.release.RequestedAt.After(failed.At) && slices.Contains(f.release.Without, name)))
@@ -204,7 +205,7 @@ func (f facts) overridePreconditions(wanted string) (list []types.KubeLifecycleP
 	if f.down() {
 		return list
 	}
-	othersFailed, differs, turn := f.overrideOthers(wanted)
+	othersFailed, differs, turn := f.overrideOthers(wanted, heard)
 	add("OthersNotFailed", othersFailed, false)
 	add("Agreed", differs, true)
 	add("Turn", turn, true)
@@ -221,22 +222,27 @@ func (f facts) overridePreconditions(wanted string) (list []types.KubeLifecycleP
 }
 
 // overrideOthers names a node on which this override failed, one of which it is not known that its
-// setting is the same, and one that takes it before this one.
-func (f facts) overrideOthers(wanted string) (failed, differs, turn string) {
+// setting is the same, and one that takes it before this one. A node whose k3s was down took it
+// without the lock, and may have reported since the lock was taken here that it failed: heard.
+func (f facts) overrideOthers(wanted string, heard []types.Node) (failed, differs, turn string) {
 	first := func(text *string, format string, args ...any) {
 		if *text == "" {
 			*text = fmt.Sprintf(format, args...)
 		}
 	}
 	before := true
+	for _, n := range slices.Concat(f.order, heard) {
+		if n.Name != f.own.Name && n.K3s != nil && !n.Foreign() && n.K3s.Override.Failed == wanted {
+			first(&failed, "k3s on node %s did not come up with this override", n.Name)
+		}
+	}
 	for _, n := range f.order {
 		switch {
 		case n.Name == f.own.Name:
 			before = false
 		case n.K3s == nil, n.Foreign(), n.K3s.Override == types.K3sOverrideStamp{}:
 			first(&differs, "node %s runs no zedkube that changes the override in its turn", n.Name)
-		case n.K3s.Override.Failed == wanted:
-			first(&failed, "k3s on node %s did not come up with this override", n.Name)
+		case n.K3s.Override.Failed == wanted: // said above
 		case n.K3s.Override.Wanted != wanted:
 			first(&differs, "the setting k3s.config.override of node %s is another one, or is refused there", n.Name)
 		case before && n.K3s.Override.InForce != wanted:

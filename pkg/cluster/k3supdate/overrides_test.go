@@ -62,12 +62,17 @@ func TestPreconditionsOfAnOverride(t *testing.T) {
 		words   string
 		release bool
 	}{
-		"nothing is in the way":                            {},
-		"a removal is a change, too":                       {changes: []func(*facts){func(f *facts) { f.override.Sum = types.K3sNoOverride }}, lacks: "Agreed", words: "node n2 is another one", release: true},
-		"the hold file":                                    {[]func(*facts){func(f *facts) { f.hold = "the file says: harvest" }}, "NotHeld", "harvest", false},
-		"it failed here":                                   {[]func(*facts){func(f *facts) { f.journal.Override = types.K3sFailure{To: another, Why: "No."} }}, "NotFailed", "no; zedkube k3s retry", true},
-		"another one failed here":                          {changes: []func(*facts){func(f *facts) { f.journal.Override = types.K3sFailure{To: more, Why: "No."} }}},
-		"it failed on another node":                        {[]func(*facts){stamp(2, types.K3sOverrideStamp{Wanted: another, InForce: was, Failed: another})}, "OthersNotFailed", "node n3 did not come up", false},
+		"nothing is in the way":      {},
+		"a removal is a change, too": {changes: []func(*facts){func(f *facts) { f.override.Sum = types.K3sNoOverride }}, lacks: "Agreed", words: "node n2 is another one", release: true},
+		"the hold file":              {[]func(*facts){func(f *facts) { f.hold = "the file says: harvest" }}, "NotHeld", "harvest", false},
+		"it failed here":             {[]func(*facts){func(f *facts) { f.journal.Override = types.K3sFailure{To: another, Why: "No."} }}, "NotFailed", "no; zedkube k3s retry", true},
+		"another one failed here":    {changes: []func(*facts){func(f *facts) { f.journal.Override = types.K3sFailure{To: more, Why: "No."} }}},
+		"it failed on another node":  {[]func(*facts){stamp(2, types.K3sOverrideStamp{Wanted: another, InForce: was, Failed: another})}, "OthersNotFailed", "node n3 did not come up", false},
+		"it is heard since the look that it failed on another node": {[]func(*facts){func(f *facts) {
+			looked := f.checked
+			stamp(2, types.K3sOverrideStamp{Wanted: another, InForce: was, Failed: another})(f)
+			f.checked = looked
+		}}, "OthersNotFailed", "node n3 did not come up", false},
 		"another node wants another one":                   {[]func(*facts){stamp(1, types.K3sOverrideStamp{Wanted: more, InForce: was})}, "Agreed", "node n2 is another one", true},
 		"it is refused on another node":                    {[]func(*facts){stamp(1, types.K3sOverrideStamp{InForce: was})}, "Agreed", "or is refused there", true},
 		"another node says nothing of it":                  {[]func(*facts){stamp(1, types.K3sOverrideStamp{})}, "Agreed", "node n2 runs no zedkube", true},
