@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 // Made is the environment variable that names the program as `make test` has
@@ -60,7 +62,8 @@ func build(t testing.TB, variable, tags string) string {
 	return program
 }
 
-// Points are the kill points that test/soak/reach.txt has for a scene.
+// Points are the kill points that test/soak/reach.txt has for a scene, those that a soak has hit
+// seldom where it has hit others often.
 func Points(t testing.TB, scene string) (points []string) {
 	t.Helper()
 	reach, err := os.ReadFile("../../test/soak/reach.txt")
@@ -72,7 +75,7 @@ func Points(t testing.TB, scene string) (points []string) {
 			points = append(points, effect+"/before", effect+"/after")
 		}
 	}
-	return points
+	return seeds.Seldom(t, points)
 }
 
 // DiesAt runs a test of this binary alone, in a process of its own that kills itself at a kill

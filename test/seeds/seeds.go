@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -16,6 +18,7 @@ const (
 	Many  = "SOAK_HISTORIES"
 	Book  = "SOAK_COUNTS" // a file
 	Brief = "SOAK_SHORT"  // "true" for short runs
+	Often = "SOAK_OFTEN"  // a file of kill points that were hit often enough, a line each
 )
 
 // Each are the seeds, from 0 on where the soak says nothing. What is played of
@@ -54,6 +57,26 @@ func Some[T any](most, short T) T {
 		return short
 	}
 	return most
+}
+
+// Seldom are those of the kill points that the soak has not hit often enough. Where there are
+// none, and without a soak, it is all of them.
+func Seldom(t testing.TB, points []string) []string {
+	t.Helper()
+	path := os.Getenv(Often)
+	if path == "" {
+		return points
+	}
+	often, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := strings.Split(string(often), "\n")
+	seldom := slices.DeleteFunc(slices.Clone(points), func(point string) bool { return slices.Contains(known, point) })
+	if len(seldom) == 0 {
+		return points
+	}
+	return seldom
 }
 
 // Count tells the soak how many of something there were: histories, kills, faults

@@ -22,7 +22,11 @@ func (s Scene) goTest(ctx context.Context, r *Run) error {
 	book := filepath.Join(r.Dir, "counts")
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-timeout=24h",
 		"-tags=kustomize_disable_go_plugin_support,soak,failpoints", "-run=^"+s.Test+"$", "./"+s.Package)
-	cmd.Env = append(os.Environ(), seeds.Book+"="+book, fmt.Sprintf("%s=%d", seeds.First, r.Seed))
+	often := filepath.Join(r.Dir, "often")
+	if err := os.WriteFile(often, []byte(strings.Join(r.often(), "\n")), 0o600); err != nil {
+		return err
+	}
+	cmd.Env = append(os.Environ(), seeds.Book+"="+book, seeds.Often+"="+often, fmt.Sprintf("%s=%d", seeds.First, r.Seed))
 	if r.Short {
 		cmd.Env = append(cmd.Env, seeds.Brief+"=true")
 	}
@@ -42,6 +46,16 @@ func (s Scene) goTest(ctx context.Context, r *Run) error {
 		return fmt.Errorf("%s has no test %s", s.Package, s.Test)
 	}
 	return r.readBook(book, s.Test)
+}
+
+// often are the kill points that runs before this one have hit often enough.
+func (r *Run) often() (points []string) {
+	for point, n := range r.Earlier.Kills {
+		if n >= enough {
+			points = append(points, point)
+		}
+	}
+	return points
 }
 
 // said is where a test says what is wrong.
