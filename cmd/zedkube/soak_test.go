@@ -100,16 +100,17 @@ func tellKilled(t *testing.T, next <-chan string, seed uint64, points []string) 
 // again is the program for a story's commands: who is told that the agent died meanwhile asks again.
 const again = `#!/bin/sh
 case "$*" in *--watch*|*"join wait"*) exec PROGRAM "$@" ;; esac
-said=$(mktemp)
+out=$(mktemp) said=$(mktemp)
 for try in 1 2 3 4 5; do
-	PROGRAM "$@" 2>"$said" && code=0 || code=$?
-	grep -q 'ask the agent: .*\(EOF\|connection refused\|connection reset\)' "$said" || break
+	PROGRAM "$@" >"$out" 2>"$said" && code=0 || code=$?
+	cat "$out" "$said" | grep -q 'ask the agent: .*\(EOF\|connection refused\|connection reset\)' || break
 	sleep 5
 done
 # The agent may have taken the request before it died, and carried it out since.
 [ $try = 1 ] || ! grep -q 'there is nothing to leave\|k3s would renew none' "$said" || code=0
+cat "$out"
 cat "$said" >&2
-rm "$said"
+rm "$out" "$said"
 exit $code
 `
 
