@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -86,8 +85,9 @@ func killOften(t *testing.T, rounds int) {
 	kept := filepath.Join(root, "persist/status/agent/Sample/k.json")
 	plain := filepath.Join(root, "run/agent/Part/k.json")
 	last := int64(0)
+	rng := seeds.Rand(t)
 	for round := range rounds {
-		after := time.Duration(rand.Int64N(int64(25 * time.Millisecond)))
+		after := time.Duration(rng.Int64N(int64(25 * time.Millisecond)))
 		last = killed(t, root, 1+after, last)
 		seeds.Count(t, "kills", 1)
 		for what, count := range map[string]func() (int64, error){

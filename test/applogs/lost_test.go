@@ -4,7 +4,6 @@ package applogs
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/test/rig"
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 // scheduled is how long after its node's Ready condition turned Unknown an
@@ -28,16 +28,17 @@ func (s *stage) harass(t *testing.T, i int) (stop func() int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	kills := 0
+	rng := seeds.Split(s.rand)
 	done.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(time.Second + rand.N(4*time.Second)):
+			case <-time.After(time.Second + time.Duration(rng.Int64N(int64(4*time.Second)))):
 			}
 			s.killAgent(i)
 			kills++
-			time.Sleep(rand.N(time.Second))
+			time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
 			s.startAgent(t, i)
 		}
 	})

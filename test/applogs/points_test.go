@@ -5,7 +5,6 @@ package applogs
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -16,12 +15,9 @@ import (
 // killPoints lets agents, kubelets and cables be lost for a moment, and the
 // control plane of a host once.
 func (s *stage) killPoints(t *testing.T, n int) {
-	seed := rand.Uint64()
-	t.Logf("the seed is %d", seed)
-	r := rand.New(rand.NewPCG(seed, 6))
 	for i := range n {
-		t.Logf("%s: %s", time.Now().Format(rig.Clock), s.point(t, r, i%3))
-		rig.Pause(t, time.Duration(r.IntN(1500))*time.Millisecond)
+		t.Logf("%s: %s", time.Now().Format(rig.Clock), s.point(t, i%3))
+		rig.Pause(t, time.Duration(s.rand.IntN(1500))*time.Millisecond)
 	}
 	began := time.Now()
 	s.Cluster.StopControlPlane(1)
@@ -71,10 +67,10 @@ func (s *stage) isClaimed(t *testing.T, a *app) string {
 }
 
 // point is one loss of a kind, shorter than the cluster takes to notice.
-func (s *stage) point(t *testing.T, r *rand.Rand, kind int) string {
+func (s *stage) point(t *testing.T, kind int) string {
 	t.Helper()
-	i := r.IntN(3)
-	short := func(most int) { rig.Pause(t, time.Duration(r.IntN(most))*time.Millisecond) }
+	i := s.rand.IntN(3)
+	short := func(most int) { rig.Pause(t, time.Duration(s.rand.IntN(most))*time.Millisecond) }
 	agent := func() {
 		s.killAgent(i)
 		short(800)
@@ -99,7 +95,7 @@ func (s *stage) point(t *testing.T, r *rand.Rand, kind int) string {
 		defer s.heal(t, i)
 	}
 	short(1500)
-	if r.IntN(2) == 0 {
+	if s.rand.IntN(2) == 0 {
 		what += ", and its agent is killed"
 		agent()
 	}

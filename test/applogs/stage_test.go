@@ -7,6 +7,7 @@
 package applogs
 
 import (
+	"math/rand/v2"
 	"path/filepath"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/rig"
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,6 +26,7 @@ type stage struct {
 	books  []*book
 	claims *claims
 	apps   map[string]*app
+	rand   *rand.Rand // of the story; goroutines split theirs off
 }
 
 // rotates is the size at which the kubelets rotate logs.
@@ -31,7 +34,9 @@ const rotates = "100Ki"
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	return newStageOf(t, 3, rotates)
+	s := newStageOf(t, 3, rotates)
+	s.rand = seeds.Rand(t)
+	return s
 }
 
 // newStageOf is a cluster of some hosts, whose kubelets rotate logs of that size.

@@ -36,11 +36,12 @@ func (s *stage) kills(t *testing.T, count int, among ...int) *sync.WaitGroup {
 	}
 	close(tickets)
 	for _, i := range among {
+		rng := seeds.Split(s.rand)
 		done.Go(func() {
 			for range tickets {
-				s.killsItself(t, i)
+				s.killsItself(t, rng, i)
 				s.killAgent(i)
-				down := rand.Float64()
+				down := rng.Float64()
 				rig.Pause(t, time.Duration(down*down*down*float64(5*time.Second)))
 				s.startAgent(t, i)
 			}
@@ -51,11 +52,11 @@ func (s *stage) kills(t *testing.T, count int, among ...int) *sync.WaitGroup {
 
 // killsItself waits until the agent of a device has killed itself at one of the stage's points; where there are
 // none, or it comes to none, only for a while.
-func (s *stage) killsItself(t *testing.T, i int) {
+func (s *stage) killsItself(t *testing.T, rng *rand.Rand, i int) {
 	m, most := s.Fleet.Members[i], 2*time.Second
 	before := len(m.KilledAt())
 	order := func(points []string) {
-		if err := m.KillAtSome(points, rand.New(rand.NewPCG(rand.Uint64(), 0))); err != nil {
+		if err := m.KillAtSome(points, rng); err != nil {
 			t.Error(err)
 		}
 	}
@@ -64,7 +65,7 @@ func (s *stage) killsItself(t *testing.T, i int) {
 		order(s.points)
 		defer order(nil)
 	}
-	for end := time.Now().Add(time.Duration(rand.Int64N(int64(most)))); time.Now().Before(end); rig.Pause(t, 10*time.Millisecond) {
+	for end := time.Now().Add(time.Duration(rng.Int64N(int64(most)))); time.Now().Before(end); rig.Pause(t, 10*time.Millisecond) {
 		if at := m.KilledAt(); len(at) > before {
 			t.Logf("%s killed itself: %s", s.Name(i), at[before])
 			seeds.Killed(t, at[before])
@@ -79,11 +80,12 @@ func (s *stage) killsItself(t *testing.T, i int) {
 func (s *stage) toggles(t *testing.T, a *app) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
+	rng := seeds.Split(s.rand)
 	done.Go(func() {
 		for ctx.Err() == nil {
 			select {
 			case <-ctx.Done():
-			case <-time.After(time.Second + time.Duration(rand.Int64N(int64(3*time.Second)))):
+			case <-time.After(time.Second + time.Duration(rng.Int64N(int64(3*time.Second)))):
 			}
 			a.cfg.RemoteConsole = !a.cfg.RemoteConsole && ctx.Err() == nil
 			s.configure(t, a)

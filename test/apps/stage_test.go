@@ -7,12 +7,14 @@ package apps
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/rig"
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,8 +25,9 @@ type stage struct {
 	sites   *sites
 	judge   *judge
 	apps    map[string]*app
-	foreign string   // what is not ours, as it was
-	points  []string // at which agents kill themselves; none: they are killed at any moment
+	foreign string     // what is not ours, as it was
+	points  []string   // at which agents kill themselves; none: they are killed at any moment
+	rand    *rand.Rand // of the story; goroutines split theirs off
 }
 
 // newStage has the agent at program; "" builds it.
@@ -34,6 +37,7 @@ func newStage(t *testing.T, program string) *stage {
 	s := &stage{
 		Rig:  rig.New(t, rig.Options{Name: "apps", Program: program, Cluster: devcluster.Options{Hosts: true, KubeVirt: true}, Arrange: longhorn}),
 		apps: map[string]*app{},
+		rand: seeds.Rand(t),
 	}
 	s.sites = newSites(t, s.Cluster)
 	s.judge = newJudge(s)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/rig"
+	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -43,9 +44,11 @@ func honest(t *testing.T, long time.Duration) {
 
 	changing, rest := context.WithCancel(t.Context())
 	var working sync.WaitGroup
-	working.Go(func() { l.run(changing) })
+	rng := seeds.Rand(t)
+	others := seeds.Split(rng)
+	working.Go(func() { l.run(changing, others) })
 	began := time.Now()
-	s.trouble(t, r, long)
+	s.trouble(t, rng, r, long)
 	rest()
 	working.Wait()
 	t.Logf("%d changes of things in %s", tr.changes(), time.Since(began).Round(time.Second))

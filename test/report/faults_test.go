@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 // deal returns every fault in turn, in an order of its own each time around.
-func deal() func() devcluster.Fault {
+func deal(rng *rand.Rand) func() devcluster.Fault {
 	all := []devcluster.Fault{
 		devcluster.Refused, devcluster.Hung, devcluster.Hung, devcluster.Status(500), devcluster.Status(429), "503=0.3", "429=0.5",
 		devcluster.Slow(2 * time.Second), devcluster.Expired, "500,only=get", "403,only=get+watch", "reset=2000",
@@ -26,7 +27,7 @@ func deal() func() devcluster.Fault {
 		mu.Lock()
 		defer mu.Unlock()
 		if next == len(all) {
-			rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 			next = 0
 		}
 		next++
@@ -51,35 +52,37 @@ const reigns = 25 * time.Second
 // trouble has the API servers fail and agents die for so long, half of the time in
 // rounds in which nothing happens but that some lists fail, and else with the one that reports out of reach at first; then all
 // is well.
-func (s *stage) trouble(t *testing.T, r *reader, long time.Duration) {
-	next := deal()
+func (s *stage) trouble(t *testing.T, rng *rand.Rand, r *reader, long time.Duration) {
+	next := deal(seeds.Split(rng))
 	for over := time.Now().Add(long); time.Now().Before(over) && t.Context().Err() == nil; {
-		s.lack(t)
+		s.lack(t, rng)
 		ctx, stop := context.WithTimeout(t.Context(), lacking)
 		var working sync.WaitGroup
 		hung := s.reporting(r)
 		for i := range s.Cluster.Nodes {
+			own := seeds.Split(rng)
 			working.Go(func() {
 				switch {
 				case i == hung:
-					s.fault(ctx, t, i, devcluster.Hung, reigns+slack)
+					s.fault(ctx, t, own, i, devcluster.Hung, reigns+slack)
 				case i == heir(hung):
-					s.fault(ctx, t, i, devcluster.Slow(200*time.Millisecond), reigns+slack)
+					s.fault(ctx, t, own, i, devcluster.Slow(200*time.Millisecond), reigns+slack)
 				}
-				s.faults(ctx, t, i, next)
+				s.faults(ctx, t, own, i, next)
 			})
 		}
-		working.Go(func() { s.deaths(ctx, t, r, hung) })
+		own := seeds.Split(rng)
+		working.Go(func() { s.deaths(ctx, t, own, r, hung) })
 		working.Wait()
 		stop()
 	}
 }
 
 // lack has some lists fail on every node, others on each.
-func (s *stage) lack(t *testing.T) {
+func (s *stage) lack(t *testing.T, rng *rand.Rand) {
 	for i := range s.Cluster.Nodes {
-		rand.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
-		fault := devcluster.Fault(pick([]string{"500", "403", "429"}) + ",of=" + strings.Join(sources[:4], "+"))
+		rng.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
+		fault := devcluster.Fault(pick(rng, []string{"500", "403", "429"}) + ",of=" + strings.Join(sources[:4], "+"))
 		s.Event(s.Name(i), "fault", string(fault))
 		if err := s.Cluster.SetNodeFault(i, fault); err != nil {
 			t.Error(err)
@@ -96,25 +99,25 @@ func (s *stage) lack(t *testing.T) {
 }
 
 // faults come and go on one node.
-func (s *stage) faults(ctx context.Context, t *testing.T, i int, next func() devcluster.Fault) {
+func (s *stage) faults(ctx context.Context, t *testing.T, rng *rand.Rand, i int, next func() devcluster.Fault) {
 	for ctx.Err() == nil {
 		fault := next()
-		long := time.Duration(3+rand.IntN(8)) * time.Second
+		long := time.Duration(3+rng.IntN(8)) * time.Second
 		if fault == devcluster.Hung {
-			long = time.Duration(15+rand.IntN(25)) * time.Second // longer than it goes unnoticed
+			long = time.Duration(15+rng.IntN(25)) * time.Second // longer than it goes unnoticed
 		}
-		s.fault(ctx, t, i, fault, long)
-		pause(ctx, time.Duration(1+rand.IntN(8))*time.Second)
+		s.fault(ctx, t, rng, i, fault, long)
+		pause(ctx, time.Duration(1+rng.IntN(8))*time.Second)
 	}
 }
 
 // fault is one, for so long. Watches end with every other one.
-func (s *stage) fault(ctx context.Context, t *testing.T, i int, fault devcluster.Fault, long time.Duration) {
+func (s *stage) fault(ctx context.Context, t *testing.T, rng *rand.Rand, i int, fault devcluster.Fault, long time.Duration) {
 	s.Event(s.Name(i), "fault", fmt.Sprintf("%s for %s", fault, long))
 	if err := s.Cluster.SetNodeFault(i, fault); err != nil {
 		t.Error(err)
 	}
-	if rand.IntN(2) == 0 {
+	if rng.IntN(2) == 0 {
 		s.Cluster.CutWatches(i)
 	}
 	pause(ctx, long)
@@ -140,14 +143,14 @@ func (s *stage) reporting(r *reader) int {
 // deaths ends agents, mostly the one that reports, one way or another, and starts
 // them again. The hung one is left alone, and its heir until it reports. All of
 // them run when it is over.
-func (s *stage) deaths(ctx context.Context, t *testing.T, r *reader, hung int) {
-	for pause(ctx, time.Duration(4+rand.IntN(8))*time.Second) {
+func (s *stage) deaths(ctx context.Context, t *testing.T, rng *rand.Rand, r *reader, hung int) {
+	for pause(ctx, time.Duration(4+rng.IntN(8))*time.Second) {
 		i := s.reporting(r)
-		if i == hung || rand.IntN(4) == 0 {
+		if i == hung || rng.IntN(4) == 0 {
 			i = heir(heir(hung))
 		}
 		m := s.Fleet.Members[i]
-		if rand.IntN(2) == 0 {
+		if rng.IntN(2) == 0 {
 			s.Event(m.Name, "death", "killed")
 			m.KillProgram()
 		} else {
@@ -155,7 +158,7 @@ func (s *stage) deaths(ctx context.Context, t *testing.T, r *reader, hung int) {
 			m.StopProgram()
 		}
 		r.agent(m.Name, false)
-		pause(ctx, time.Duration(rand.IntN(6)*rand.IntN(6))*time.Second)
+		pause(ctx, time.Duration(rng.IntN(6)*rng.IntN(6))*time.Second)
 		r.agent(m.Name, true)
 		if err := m.StartProgram(); err != nil {
 			t.Error(err)

@@ -18,6 +18,7 @@ import (
 	k8stypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/seeds"
 )
 
 const (
@@ -120,9 +121,10 @@ func (l *load) arrangeServices(ctx context.Context) error {
 }
 
 // run changes things until ctx is done; then what changes by itself goes away.
-func (l *load) run(ctx context.Context) {
+func (l *load) run(ctx context.Context, rng *rand.Rand) {
 	var done sync.WaitGroup
 	for range hands {
+		own := seeds.Split(rng)
 		done.Go(func() {
 			tick := time.NewTicker(hands * time.Second / perSecond)
 			defer tick.Stop()
@@ -132,7 +134,7 @@ func (l *load) run(ctx context.Context) {
 					return
 				case <-tick.C:
 				}
-				l.change()
+				l.change(own)
 			}
 		})
 	}
@@ -145,25 +147,25 @@ func (l *load) run(ctx context.Context) {
 }
 
 // change makes one change.
-func (l *load) change() {
+func (l *load) change(rng *rand.Rand) {
 	ctx, cancel := context.WithTimeout(context.Background(), longMoment)
 	defer cancel()
 	n := l.number.Add(1)
-	switch d := rand.IntN(100); {
+	switch d := rng.IntN(100); {
 	case d < 35:
-		l.say(l.changePod(ctx, n))
+		l.say(l.changePod(ctx, rng, n))
 	case d < 42:
-		l.say(l.replacePod(ctx, n))
+		l.say(l.replacePod(ctx, rng, n))
 	case d < 50:
-		l.say(l.cluster.SetPodStatus(ctx, crowd, podName(rand.IntN(crowdPods)), func(s *corev1.PodStatus) { s.Phase = pick(phases) }))
+		l.say(l.cluster.SetPodStatus(ctx, crowd, podName(rng.IntN(crowdPods)), func(s *corev1.PodStatus) { s.Phase = pick(rng, phases) }))
 	case d < 62:
-		l.say(l.changeNode(ctx))
+		l.say(l.changeNode(ctx, rng))
 	case d < 82:
-		l.say(l.changeVolume(ctx, n))
+		l.say(l.changeVolume(ctx, rng, n))
 	case d < 88:
-		l.say(l.changeMachine(ctx))
+		l.say(l.changeMachine(ctx, rng))
 	default:
-		l.say(l.changeService(ctx, n))
+		l.say(l.changeService(ctx, rng, n))
 	}
 	l.changes.Add(1)
 }
@@ -179,7 +181,7 @@ func (l *load) say(err error) {
 
 var phases = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed}
 
-func pick[T any](of []T) T { return of[rand.IntN(len(of))] }
+func pick[T any](rng *rand.Rand, of []T) T { return of[rng.IntN(len(of))] }
 
 // take keeps other hands off a pod; false: one is at it.
 func (l *load) take(name string, off bool) bool {
@@ -192,18 +194,18 @@ func (l *load) take(name string, off bool) bool {
 	return true
 }
 
-func (l *load) changePod(ctx context.Context, n int64) error {
-	name := podName(rand.IntN(appPods))
+func (l *load) changePod(ctx context.Context, rng *rand.Rand, n int64) error {
+	name := podName(rng.IntN(appPods))
 	if !l.take(name, true) {
 		return nil
 	}
 	defer l.take(name, false)
-	status := pick([]func(int64) corev1.PodStatus{running, crashing, creating, evicted})(n)
+	status := pick(rng, []func(int64) corev1.PodStatus{running, crashing, creating, evicted})(n)
 	return l.cluster.SetPodStatus(ctx, devcluster.AppNamespace, name, func(s *corev1.PodStatus) { *s = status })
 }
 
-func (l *load) replacePod(ctx context.Context, n int64) error {
-	i := rand.IntN(appPods)
+func (l *load) replacePod(ctx context.Context, rng *rand.Rand, n int64) error {
+	i := rng.IntN(appPods)
 	if !l.take(podName(i), true) {
 		return nil
 	}
@@ -218,47 +220,47 @@ func (l *load) replacePod(ctx context.Context, n int64) error {
 
 var conditions = []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable}
 
-func (l *load) changeNode(ctx context.Context) error {
-	name := edge(rand.IntN(edges))
-	if rand.IntN(4) == 0 {
+func (l *load) changeNode(ctx context.Context, rng *rand.Rand) error {
+	name := edge(rng.IntN(edges))
+	if rng.IntN(4) == 0 {
 		return l.patch(l.cluster.Client().CoreV1().Nodes().Patch(ctx, name, k8stypes.MergePatchType,
-			fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, rand.IntN(2) == 0), metav1.PatchOptions{}))
+			fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, rng.IntN(2) == 0), metav1.PatchOptions{}))
 	}
 	states := []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}
-	return l.cluster.SetNodeConditions(ctx, name, ready(pick(states)), condition(pick(conditions), pick(states)))
+	return l.cluster.SetNodeConditions(ctx, name, ready(pick(rng, states)), condition(pick(rng, conditions), pick(rng, states)))
 }
 
 func (l *load) patch(_ any, err error) error { return err }
 
 // changeVolume changes one source of what is told of a volume: what comes from two
 // may be told of two moments.
-func (l *load) changeVolume(ctx context.Context, n int64) error {
-	i := rand.IntN(volumes)
+func (l *load) changeVolume(ctx context.Context, rng *rand.Rand, n int64) error {
+	i := rng.IntN(volumes)
 	name := volume(i)
 	switch {
-	case i%2 == 1 && rand.IntN(2) == 0:
+	case i%2 == 1 && rng.IntN(2) == 0:
 		return l.cluster.ResizeSnapshot(ctx, name+"-snap", n)
 	case i%2 == 1:
-		return l.cluster.SetRobustness(ctx, name, pick([]string{"healthy", "degraded", "faulted", "unknown"}))
-	case rand.IntN(2) == 0:
+		return l.cluster.SetRobustness(ctx, name, pick(rng, []string{"healthy", "degraded", "faulted", "unknown"}))
+	case rng.IntN(2) == 0:
 		return l.cluster.FillVolume(ctx, name, n)
 	}
-	return l.cluster.SetReplicaMode(ctx, name, fmt.Sprintf("%s-r-%d", name, rand.IntN(3)+1), pick([]string{"RW", "WO", "WO", "ERR"}), int(n%100))
+	return l.cluster.SetReplicaMode(ctx, name, fmt.Sprintf("%s-r-%d", name, rng.IntN(3)+1), pick(rng, []string{"RW", "WO", "WO", "ERR"}), int(n%100))
 }
 
-func (l *load) changeMachine(ctx context.Context) error {
+func (l *load) changeMachine(ctx context.Context, rng *rand.Rand) error {
 	text, err := json.Marshal(map[string]any{"status": machineStatus(
-		pick([]string{"Pending", "Scheduling", "Running", "Succeeded", "Failed", "Unknown"}), l.cluster.Nodes[rand.IntN(3)].Name)})
+		pick(rng, []string{"Pending", "Scheduling", "Running", "Succeeded", "Failed", "Unknown"}), l.cluster.Nodes[rng.IntN(3)].Name)})
 	if err != nil {
 		return err
 	}
 	return l.patch(l.cluster.Custom("vmi").Namespace(devcluster.AppNamespace).Patch(
-		ctx, machine(rand.IntN(machines)), k8stypes.MergePatchType, text, metav1.PatchOptions{}))
+		ctx, machine(rng.IntN(machines)), k8stypes.MergePatchType, text, metav1.PatchOptions{}))
 }
 
-func (l *load) changeService(ctx context.Context, n int64) error {
-	i := rand.IntN(userPorts)
-	if rand.IntN(2) == 0 {
+func (l *load) changeService(ctx context.Context, rng *rand.Rand, n int64) error {
+	i := rng.IntN(userPorts)
+	if rng.IntN(2) == 0 {
 		port := firstPort + int64(i) + userPorts*(1+n%100)
 		return l.patch(l.cluster.Client().CoreV1().Services(crowd).Patch(ctx, fmt.Sprintf("service-%d", i), k8stypes.JSONPatchType,
 			fmt.Appendf(nil, `[{"op":"replace","path":"/spec/ports/0/nodePort","value":%d}]`, port), metav1.PatchOptions{}))

@@ -5,6 +5,7 @@ package seeds
 import (
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -37,6 +38,19 @@ func Each(t testing.TB, usual uint64) iter.Seq[uint64] {
 		}
 	}
 }
+
+// Rand is chance by the seed of the soak. Without one it is by a random seed, and logs how it is repeated.
+func Rand(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := uint64(rand.Uint32())
+	if os.Getenv(First) == "" {
+		t.Logf("%s=%d repeats what happens by chance", First, seed)
+	}
+	return rand.New(rand.NewPCG(number(t, First, seed), 0))
+}
+
+// Split is chance for another goroutine: a *rand.Rand is for one only. The one that has rng calls it.
+func Split(rng *rand.Rand) *rand.Rand { return rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())) }
 
 func number(t testing.TB, name string, usual uint64) uint64 {
 	t.Helper()

@@ -58,7 +58,7 @@ func chaos(t *testing.T, r *rand.Rand) {
 		case 4:
 			s.kubelet.do(func() { s.kubelet.down = errCut })
 			s.kubelet.cut(errCut)
-			time.Sleep(rand.N(10 * time.Second))
+			time.Sleep(time.Duration(r.Int64N(int64(10 * time.Second))))
 			s.kubelet.do(func() { s.kubelet.down = nil })
 		case 5: // the kubelet keeps one instance: it is read before the next one ends
 			if time.Since(restarted[name]) > 2*time.Minute {
