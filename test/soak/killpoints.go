@@ -69,6 +69,9 @@ type killing struct {
 	missed  map[string]int // points that the agent did not come to in time
 	started int            // how often it was started again
 	ended   int            // how many of its ends were seen
+
+	said  types.DrainStatus // what its drain was at the last look
+	since time.Time         // when it began to be so
 }
 
 // patience is how long the agent has at most to come to a point.
@@ -168,9 +171,22 @@ func (k *killing) kill(points []string) error { return k.m.KillAt(points, k.rng)
 // several is how many points an agent may kill itself at, at a time.
 const several = 10
 
+// starves reports that the drain has waited for its turn for so long that the agent has to be let
+// alone: one that is killed every other second may never be there when the lock is free.
+func (k *killing) starves() bool {
+	is, _ := k.m.Watch.Drain.Get(types.Global)
+	if is.Status != k.said || k.since.IsZero() {
+		k.said, k.since = is.Status, time.Now()
+	}
+	return is.Status == types.DrainStarting && time.Since(k.since) > time.Minute
+}
+
 // choose is some of the points that this agent has come to: those that were hit least, and of these
 // those that were missed least.
 func (k *killing) choose() []string {
+	if k.starves() {
+		return nil
+	}
 	passed := k.m.PassedPoints()
 	slices.Sort(passed)
 	passed = slices.Compact(passed)
