@@ -194,7 +194,7 @@ type LeaveConsent struct {
 	BootID  string        // it holds in this boot alone
 	Cluster uuid.UUID     // and for the leave from this cluster
 	Volumes []LeaveVolume // that may be lost
-	Unknown bool          // given although nobody could say which volumes there are
+	Unknown bool          // also to the loss of volumes that nobody could name
 	Ends    bool          // also to the end of the cluster, of which this is the last node
 }
 

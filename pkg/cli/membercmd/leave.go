@@ -202,7 +202,7 @@ func giveUpLines(g joinplan.GiveUp) []string {
 	}
 	var lines []string
 	switch {
-	case g.Unknown:
+	case g.Unknown && g.AsOf.IsZero():
 		lines = append(lines, "It is NOT KNOWN which volumes have data here: all data of this node is lost.")
 	case len(g.Volumes) > 0:
 		lines = append(lines, "The data of "+phrase.Counted(len(g.Volumes), "volume")+" is lost"+asOf+":")
@@ -215,6 +215,9 @@ func giveUpLines(g joinplan.GiveUp) []string {
 			line += " (" + terminal.Clean(v.Claim) + ")"
 		}
 		lines = append(lines, line)
+	}
+	if g.Unknown && !g.AsOf.IsZero() {
+		lines = append(lines, "It is NOT KNOWN which volumes have come here since then: their data is lost as well.")
 	}
 	if g.Ends {
 		lines = append(lines, "The cluster ceases to exist with this node: all its objects are lost.")
@@ -255,11 +258,11 @@ func recordConsent(ctx context.Context, p device.Paths, w types.LeaveConsent, ho
 	for _, v := range w.Volumes {
 		names = append(names, v.Name)
 	}
-	what := fmt.Sprintf("%s: digest %s, %s: %s", how, w.Digest(), phrase.Counted(len(names), "volume"), strings.Join(names, " "))
+	what := fmt.Sprintf("%s: %s", phrase.Counted(len(names), "volume"), strings.Join(names, " "))
 	if w.Unknown {
-		what = fmt.Sprintf("%s: digest %s, the volumes are not known", how, w.Digest())
+		what = "volumes that are not known, and " + what
 	}
-	ctx = types.Because(types.ActAs(ctx, "command"), "OPERATOR", what)
+	ctx = types.Because(types.ActAs(ctx, "command"), "OPERATOR", fmt.Sprintf("%s: digest %s, %s", how, w.Digest(), what))
 	types.Did(ctx, device.CommandRecord(p), "consent to the loss of data", "node/"+node, nil)
 }
 

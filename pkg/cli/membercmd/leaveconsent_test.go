@@ -65,6 +65,7 @@ func TestThePromptSaysWhatIsNotKnownAndWhatEnds(t *testing.T) {
 		"NOT KNOWN":                                  {Unknown: true},
 		"as of 2026-05-03 06:00:00Z":                 {AsOf: time.Date(2026, 5, 3, 6, 0, 0, 0, time.UTC)},
 		"No volume has data here":                    {},
+		"since then: their data is lost as well":     {Unknown: true, AsOf: time.Date(2026, 5, 3, 6, 0, 0, 0, time.UTC)},
 		"The cluster ceases to exist with this node": {Ends: true},
 		"The data of 1 volume is lost":               {Volumes: []types.LeaveVolume{{Name: "v"}}},
 		"  v\\x1b[31m":                               {Volumes: []types.LeaveVolume{{Name: "v\x1b[31m"}}},

@@ -110,11 +110,12 @@ func (f ownEvidence) against() string {
 	return f.look.Trouble(f.fetched)
 }
 
-// consent is what has to be consented to: all that has a replica here.
+// consent is what has to be consented to: all that has a replica here. What has come
+// here since the last list is lost as well, and nobody can be asked for its name.
 func (f ownEvidence) consent() types.LeaveConsent {
 	return types.LeaveConsent{
 		BootID: f.boot, Cluster: f.member.Config.ClusterID.UUID,
-		Volumes: f.known.Volumes, Unknown: f.known.VolumesAt.IsZero(), Ends: true,
+		Volumes: f.known.Volumes, Unknown: true, Ends: true,
 	}
 }
 

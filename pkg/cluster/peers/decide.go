@@ -88,7 +88,7 @@ func remember(f facts, a *action) {
 	}
 	if f.listed != nil && f.listed.err == nil {
 		keep.Volumes, keep.Omitted = here(f.listed.storage, f.own.Name)
-		keep.VolumesAt = f.now
+		keep.VolumesAt = f.listed.at
 	}
 	a.keep = &keep
 	a.list = f.mayList && f.listed == nil && f.now.Sub(keep.VolumesAt).Abs() >= listEvery
@@ -214,8 +214,8 @@ func refusal(f facts) string {
 	switch {
 	case !w.Holds(f.bootID, m.Config.ClusterID.UUID, f.uptime):
 		return "there is no consent to lose the data on this node for this boot and cluster that is less than a day old"
-	case f.kept.VolumesAt.IsZero() && !w.Unknown:
-		return "which volumes have their data here is unknown, and the consent is only for named volumes"
+	case !w.Unknown: // between the last list and the end of the cluster there may have come others
+		return "which volumes have come here since the last list is unknown, and the consent is only for named volumes"
 	case f.kept.Omitted > 0:
 		return "more volumes have a replica here than one consent can name"
 	}

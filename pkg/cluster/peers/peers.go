@@ -79,6 +79,7 @@ type Component struct {
 
 // listed is what came of a list of the volumes.
 type listed struct {
+	at      time.Time // when it was asked for, wall clock
 	storage types.Storage
 	err     error
 }
@@ -153,10 +154,10 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	}
 	if a.list && !c.volumes.Busy() {
 		c.asked = f.uptime + storageAgain
-		node := f.own.Name
+		at, node := f.now, f.own.Name
 		c.volumes.Begin(ctx, storageTimeout, func(ctx context.Context) listed {
 			s, err := c.Kube.Storage(ctx, node)
-			return listed{s, err}
+			return listed{at, s, err}
 		})
 	}
 	if a.look && !c.look.Busy() {

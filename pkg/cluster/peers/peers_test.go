@@ -56,6 +56,17 @@ func TestTheVolumesAreAskedForOnceAnHour(t *testing.T) {
 	})
 }
 
+func TestTheListOfVolumesIsAsOldAsItsQuestion(t *testing.T) {
+	play(t, func(s *stage) {
+		s.cluster.SetLatency(30 * time.Second)
+		s.sleep(2 * time.Hour)
+		asked := s.cluster.Calls("storage")
+		if k, _ := s.peers.Get(types.Global); !k.VolumesAt.Equal(asked[len(asked)-1].At) {
+			t.Errorf("it is of %s, and was asked for at %s", k.VolumesAt, asked[len(asked)-1].At)
+		}
+	})
+}
+
 func TestTenMinutesOfSilenceAreAProof(t *testing.T) {
 	play(t, func(s *stage) {
 		s.die()
@@ -159,10 +170,11 @@ func TestARequestIsRefused(t *testing.T) {
 		"without a consent":                {nil, func(r *types.ClusterLeaveRequest) { r.Consent = nil }, "there is no consent"},
 		"with one of another boot":         {nil, func(r *types.ClusterLeaveRequest) { r.Consent.BootID = "boot-0" }, "there is no consent"},
 		"with one to other volumes":        {nil, func(r *types.ClusterLeaveRequest) { r.Consent.Volumes[0].UID = "u2" }, "does not name volume pvc-1"},
-		"with one to what was not known":   {nil, func(r *types.ClusterLeaveRequest) { r.Consent.Volumes, r.Consent.Unknown = nil, true }, "does not name volume pvc-1"},
+		"with one to what was not known":   {nil, func(r *types.ClusterLeaveRequest) { r.Consent.Volumes = nil }, "does not name volume pvc-1"},
+		"with one to the last list alone":  {nil, func(r *types.ClusterLeaveRequest) { r.Consent.Unknown = false }, "since the last list is unknown"},
 		"without a cluster":                {func(s *stage) { _ = s.membership.Unpublish(types.Global) }, nil, "belongs to no cluster"},
 		"where no peers were ever seen":    {func(s *stage) { _ = s.peers.Unpublish(types.Global) }, nil, "are not known"},
-		"where the volumes are not known":  {func(s *stage) { s.forgets() }, nil, "which volumes"},
+		"where the volumes are not known":  {func(s *stage) { s.forgets() }, func(r *types.ClusterLeaveRequest) { r.Consent.Unknown = false }, "which volumes"},
 		"for a peer without an address":    {func(s *stage) { s.homeless() }, nil, "no address is known for n3"},
 		"for the peers of another cluster": {func(s *stage) { s.elsewhere() }, nil, "are not known"},
 	} {
@@ -205,7 +217,7 @@ func TestAConsentToAnUnknownListIsGoodWhereTheListIsUnknown(t *testing.T) {
 	play(t, func(s *stage) {
 		s.die()
 		s.forgets()
-		s.ask(func(r *types.ClusterLeaveRequest) { r.Consent.Volumes, r.Consent.Unknown = nil, true })
+		s.ask(func(r *types.ClusterLeaveRequest) { r.Consent.Volumes = nil })
 		s.sleep(11 * time.Minute)
 		s.is(types.WithoutProved, "")
 	})

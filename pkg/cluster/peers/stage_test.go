@@ -153,7 +153,7 @@ func (s *stage) die() {
 func (s *stage) ask(change ...func(*types.ClusterLeaveRequest)) {
 	r := types.ClusterLeaveRequest{
 		RequestedAt: time.Now(), WithoutCluster: &types.LeaveWithoutCluster{Dead: []string{"n2", "n3"}},
-		Consent: &types.LeaveConsent{BootID: "boot-1", Cluster: plant, Uptime: s.uptime(), Volumes: []types.LeaveVolume{{UID: "u1"}}},
+		Consent: &types.LeaveConsent{BootID: "boot-1", Cluster: plant, Uptime: s.uptime(), Volumes: []types.LeaveVolume{{UID: "u1"}}, Unknown: true},
 	}
 	for _, c := range change {
 		c(&r)
