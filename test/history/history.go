@@ -75,7 +75,7 @@ type Object struct {
 	Ready         bool     `json:",omitempty"` // Node; a pod that runs
 	Voter         bool     `json:",omitempty"` // Node: has a member of etcd that votes
 	App           string   `json:",omitempty"` // pod: its label app
-	Domain        string   `json:",omitempty"` // pod: its label App-Domain-Name
+	Domain        string   `json:",omitempty"` // pod: App-Domain-Name of its application
 	Claims        []string `json:",omitempty"` // pod: what it mounts
 	Ending        bool     `json:",omitempty"` // pod: is being deleted
 	Volume        string   `json:",omitempty"` // attachment

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lf-edge/eve-api/go/config"
 
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/eveapi"
@@ -218,7 +219,10 @@ func otherRequests(ctx context.Context, s *Stage, rng *rand.Rand) {
 				_ = other.ConfigureApp(app)
 			}
 		default:
-			_ = m.Send(func(d *eveapi.Document) error { d.Message.Apps = nil; return nil })
+			_ = m.Send(func(d *eveapi.Document) error {
+				d.Message.Apps = slices.DeleteFunc(d.Message.Apps, func(a *config.AppInstanceConfig) bool { return a.GetDisplayname() == app.DisplayName })
+				return nil
+			})
 		}
 		wait(ctx, 2*time.Second)
 	}

@@ -100,7 +100,7 @@ func (s *Stage) mark(n *corev1.Node) string {
 func (s *Stage) seePod(o any, gone bool) {
 	p := o.(*corev1.Pod)
 	is := history.Object{
-		Name: p.Name, Gone: gone, App: p.Labels["app"], Domain: p.Labels["App-Domain-Name"],
+		Name: p.Name, Gone: gone, App: p.Labels["app"], Domain: s.domain(p.Labels["app"]),
 		Ending: p.DeletionTimestamp != nil,
 	}
 	for _, c := range p.Status.Conditions {

@@ -42,6 +42,7 @@ type Stage struct {
 	requests map[string]map[types.DrainRequester]bool // by node, those that stand
 	killed   map[string]int                           // agents that killed themselves
 	cordons  map[string]string                        // ours, by node
+	domains  map[string]string                        // of applications, by name
 }
 
 // Stage starts a control plane and prepares the devices, which are off. arguments
@@ -59,7 +60,7 @@ func (r *Run) Stage(ctx context.Context, o devcluster.Options, arguments ...stri
 	s := &Stage{
 		Run: r, Cluster: cluster, audit: o.Audit,
 		seen: map[string]map[types.DrainStatus]bool{}, requests: map[string]map[types.DrainRequester]bool{}, killed: map[string]int{},
-		cordons: map[string]string{},
+		cordons: map[string]string{}, domains: map[string]string{},
 	}
 	s.alive, s.end = context.WithCancel(ctx)
 	for _, n := range cluster.Nodes {
@@ -198,6 +199,21 @@ func (s *Stage) Alone(node string, is bool) {
 // CanRun records that an application runs, and may on these nodes.
 func (s *Stage) CanRun(app string, nodes ...string) {
 	s.History.Add(history.Event{Kind: history.App, App: app, Nodes: nodes})
+}
+
+// named remembers whose pods those of an application are that is about to be created: EVE labels its replica set, and the
+// pods have the name alone (docs/wire.md, "App objects").
+func (s *Stage) named(app devcluster.App) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.domains[app.Name] = app.Domain
+}
+
+// domain is what named has heard.
+func (s *Stage) domain(app string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.domains[app]
 }
 
 // asked records a request that is about to be made.

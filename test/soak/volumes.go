@@ -7,15 +7,19 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/eveapi"
 	"github.com/zedkube/zedkube/test/player"
+	"github.com/zedkube/zedkube/types"
 )
 
 // giveVolume gives a device an application with a volume, which is on every node: it
-// moves when the device drains, and its volume with it.
+// moves when the device drains, and its volume with it. All devices know it, and the one
+// on which it is says so.
 func (r *drainRun) giveVolume(ctx context.Context, m *player.Member) error {
 	var nodes []string
 	for _, n := range r.Cluster.Nodes {
@@ -34,7 +38,18 @@ func (r *drainRun) giveVolume(ctx context.Context, m *player.Member) error {
 	if err != nil {
 		return err
 	}
-	app := devcluster.App{Name: "moves-" + m.Name, Node: m.Name, Claims: []string{claim}}
+	config := types.AppInstanceConfig{
+		UUIDandVersion: types.UUIDandVersion{UUID: uuid.NewSHA1(uuid.NameSpaceOID, []byte("moves "+m.Name)), Version: "1"}, DisplayName: "moves-" + m.Name,
+		FixedResources: types.VMConfig{VirtualizationMode: types.VirtualizationNoHyper}, Activate: true,
+	}
+	app := devcluster.App{Name: config.KubeName(), Domain: config.UUIDandVersion.UUID.String() + ".1.1", Node: m.Name, Claims: []string{claim}}
+	for _, other := range r.Fleet.Members {
+		err := other.Send(func(d *eveapi.Document) error { d.SetApp(config, m.Info.DeviceID); return nil })
+		if err != nil {
+			return err
+		}
+	}
+	r.named(app)
 	if err := r.Cluster.CreateApp(ctx, app); err != nil {
 		return err
 	}
