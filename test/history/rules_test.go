@@ -213,6 +213,8 @@ func TestViolationsAreFound(t *testing.T) {
 		{"one COMPLETE without API server, one cordoned", at(three, asks("n1"), is("n1", ours), alone("n2", true), asks("n2"), says("n2", types.DrainComplete)), "one at a time"},
 		{"both are alone", at(three, asks("n1"), asks("n2"), alone("n1", true), says("n1", types.DrainComplete), alone("n2", true), says("n2", types.DrainComplete)), ""},
 		{"one of them is not", at(three, asks("n1"), asks("n2"), says("n1", types.DrainComplete), alone("n2", true), says("n2", types.DrainComplete)), "one at a time"},
+		{"one that was alone is not any more, and has not rebooted", at(three, asks("n1"), asks("n2"), alone("n1", true), says("n1", types.DrainComplete), alone("n1", false), is("n2", ours)), "one at a time"},
+		{"one that was alone has rebooted", at(three, asks("n1"), asks("n2"), alone("n1", true), says("n1", types.DrainComplete), reboots("n1"), alone("n1", false), is("n2", ours)), ""},
 		{"what it said is heard late", at(three, drained("n1"), reboots("n1"), is("n1"), asks("n2"), is("n2", ours)), ""},
 		{"COMPLETE is heard before its cordon", at(three, asks("n1"), asks("n2"), says("n1", types.DrainComplete), is("n1", ours), is("n1"), is("n2", ours)), ""},
 		{"one is deleted while it is away", at(three, asks("n1"), asks("n2"), is("n1", ours), is("n1", gone), is("n2", ours)), ""},

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,7 @@ type drainRun struct {
 	more    func() bool // whether to go on, where others kill and give faults; nil where this does
 	foreign sync.Mutex  // held while one node has someone else's cordon
 	bare    bool        // no application has a volume
+	silent  uint32      // for how many seconds a drain waits for an API server that does not answer; 0: 300
 	reboot  sync.Map    // names of devices whose power may be cut: what they have asked for ends with a reboot
 }
 
@@ -100,7 +102,7 @@ func (r *drainRun) prepare(ctx context.Context, i int, m *player.Member) error {
 			return err
 		}
 	}
-	if err := m.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: drainTimeout(longDrain)}); err != nil {
+	if err := m.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: r.drainTimeout(longDrain)}); err != nil {
 		return err
 	}
 	return r.Boot(i)
@@ -109,10 +111,10 @@ func (r *drainRun) prepare(ctx context.Context, i int, m *player.Member) error {
 // drainTimeout are the settings of a device whose drains may take so long.
 // EVE's window against drains of all nodes, which holds until the others have
 // shown who they are, is as short as it can be.
-func drainTimeout(hours uint32) map[string]types.ConfigItemValue {
+func (r *drainRun) drainTimeout(hours uint32) map[string]types.ConfigItemValue {
 	items := map[string]types.ConfigItemValue{}
 	for key, value := range map[string]uint32{
-		types.SettingDrainTimeout: hours, types.SettingDrainAllNodes: 1, types.SettingConfigInterval: 1,
+		types.SettingDrainTimeout: hours, types.SettingDrainAllNodes: 1, types.SettingConfigInterval: 1, types.SettingDrainSkipAPI: cmp.Or(r.silent, 300),
 	} {
 		items[key] = types.ConfigItemValue{Key: key, ItemType: types.ConfigItemInt, IntValue: value}
 	}

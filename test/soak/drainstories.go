@@ -205,7 +205,7 @@ func (d *drainer) fails(ctx context.Context) error {
 
 // bound is a new kubernetes.drain.timeout.
 func (d *drainer) bound(hours uint32) error {
-	return d.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: drainTimeout(hours)})
+	return d.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: d.drainTimeout(hours)})
 }
 
 // isCordonedBySomebody drains a node that someone else has cordoned. There is

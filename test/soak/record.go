@@ -70,11 +70,7 @@ func (s *Stage) seeNode(ctx context.Context) func(o any, gone bool) {
 	last := map[string]history.Object{}
 	return func(o any, gone bool) {
 		n := o.(*corev1.Node)
-		_, etcd := n.Labels["node-role.kubernetes.io/etcd"]
-		is := history.Object{Gone: gone, Mark: s.mark(n), Unschedulable: n.Spec.Unschedulable, Voter: etcd && n.Labels["node.etcd.io/learner"] == ""}
-		for _, c := range n.Status.Conditions {
-			is.Ready = is.Ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		}
+		is := history.Object{Gone: gone, Mark: s.mark(n), Unschedulable: n.Spec.Unschedulable, Ready: ready(n), Voter: voter(n)}
 		was := last[n.Name]
 		if last[n.Name] = is; reflect.DeepEqual(was, is) {
 			return
@@ -87,6 +83,18 @@ func (s *Stage) seeNode(ctx context.Context) func(o any, gone bool) {
 			s.recording.Go(func() { s.lookAtLock(ctx, n.Name, is.Mark) })
 		}
 	}
+}
+
+func ready(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// voter reports whether the node has joined and has a member of etcd that votes.
+func voter(n *corev1.Node) bool {
+	_, etcd := n.Labels["node-role.kubernetes.io/etcd"]
+	return etcd && n.Labels["node.etcd.io/learner"] == ""
 }
 
 // mark is our annotation on a node that is cordoned, "" for none.

@@ -39,6 +39,10 @@ func scenes() []Scene {
 		{Name: "sizes", Run: sizes, Does: "two, three or five devices drain, one a worker, one the tie-breaker; their agents are killed or power is cut"},
 		{Name: "partitions", Run: partitions, Needs: devcluster.CanHost, Does: "three hosts drain while the cable of one is cut: both ways, one way, flapping"},
 		{
+			Name: "alone", Run: alone,
+			Does: "three devices drain while one or two of them reach no API server for so long that they go without it; the others wait for them",
+		},
+		{
 			Name: "lost-nodes", Takes: 8 * time.Minute, Package: "test/apps", Test: "TestSoakKillPoints", Needs: devcluster.CanHost, KillPoints: reachedBy("lost-nodes"),
 			Does: "a node with a virtual machine is cut off or killed and comes back, on hosts of their own with the real KubeVirt; agents are killed meanwhile, " +
 				"many by themselves at what they do for lost nodes",
