@@ -249,8 +249,8 @@ func (s *Stage) look(ctx context.Context, node string) (*history.Look, error) {
 	return look, nil
 }
 
-// volumesOn are the volumes that are attached to a node, and those of Longhorn
-// that are healthy nowhere else.
+// volumesOn are the volumes that are attached to a node, and those of Longhorn with a replica
+// there that are whole on no other one.
 func (s *Stage) volumesOn(ctx context.Context, node string) ([]string, error) {
 	attachments, err := s.Cluster.Client().StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -262,23 +262,51 @@ func (s *Stage) volumesOn(ctx context.Context, node string) ([]string, error) {
 			found[a.Name] = true
 		}
 	}
+	engines, err := s.Cluster.Custom("lhe").Namespace(devcluster.LonghornNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
 	replicas, err := s.Cluster.Custom("lhr").Namespace(devcluster.LonghornNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	elsewhere := map[string]bool{}
-	for _, r := range replicas.Items {
-		field := func(name string) string { v, _, _ := unstructured.NestedString(r.Object, "spec", name); return v }
-		if field("failedAt") == "" {
-			elsewhere[field("volumeName")] = elsewhere[field("volumeName")] || field("nodeID") != node
-		}
-	}
-	for volume, is := range elsewhere {
-		if !is {
-			found[volume] = true
-		}
+	for _, volume := range onlyOn(node, engines.Items, replicas.Items) {
+		found[volume] = true
 	}
 	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// onlyOn are the volumes with a replica on a node and no whole one elsewhere. An engine that runs says which
+// are whole (RW); where none does it is what was so when the volume was detached.
+func onlyOn(node string, engines, replicas []unstructured.Unstructured) (volumes []string) {
+	field := func(o unstructured.Unstructured, path ...string) string {
+		v, _, _ := unstructured.NestedString(o.Object, path...)
+		return v
+	}
+	modes := map[string]map[string]string{} // by volume whose engine runs
+	for _, e := range engines {
+		if field(e, "status", "currentState") == "running" {
+			of, _, _ := unstructured.NestedStringMap(e.Object, "status", "replicaModeMap")
+			modes[field(e, "spec", "volumeName")] = of
+		}
+	}
+	here, elsewhere := map[string]bool{}, map[string]bool{}
+	for _, r := range replicas {
+		volume := field(r, "spec", "volumeName")
+		of, runs := modes[volume]
+		whole := field(r, "spec", "healthyAt") != "" && field(r, "spec", "failedAt") == ""
+		if runs {
+			whole = of[r.GetName()] == "RW"
+		}
+		here[volume] = here[volume] || field(r, "spec", "nodeID") == node
+		elsewhere[volume] = elsewhere[volume] || whole && field(r, "spec", "nodeID") != node
+	}
+	for volume, is := range here {
+		if is && !elsewhere[volume] {
+			volumes = append(volumes, volume)
+		}
+	}
+	return volumes
 }
 
 // lookAtLock records who holds the lock while a node is cordoned. The node is

@@ -36,6 +36,10 @@ func scenes() []Scene {
 		{Name: "agents", Run: agents, Does: "three devices drain while EVE's agents restart; their topics are torn or hostile meanwhile"},
 		{Name: "silences", Run: silences, Does: "three devices drain while their API servers refuse, hang, are slow, or let watches stall or expire, in every state"},
 		{Name: "restores", Run: restores, Does: "three devices drain while etcd is set back: old objects, old resource versions"},
+		{
+			Name: "replicas", Run: replicas,
+			Does: "one of three devices drains that has the last whole replica of a volume, until another one is whole again: one that has failed, is in error, is being rebuilt, or is not known to the engine",
+		},
 		{Name: "sizes", Run: sizes, Does: "two, three or five devices drain, one a worker, one the tie-breaker; their agents are killed or power is cut"},
 		{Name: "partitions", Run: partitions, Needs: devcluster.CanHost, Does: "three hosts drain while the cable of one is cut: both ways, one way, flapping"},
 		{

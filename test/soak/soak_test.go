@@ -16,9 +16,8 @@ import (
 	"time"
 )
 
-// TestAgentsKilledWhileTheyDrainKeepTheRules is the short form of the scene
-// drains, with a fixed seed.
-func TestAgentsKilledWhileTheyDrainKeepTheRules(t *testing.T) {
+// TestShortScenesKeepTheRules has the short forms of some scenes, with fixed seeds.
+func TestShortScenesKeepTheRules(t *testing.T) {
 	var flags []string
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		flags = append(flags, "-race")
@@ -27,22 +26,35 @@ func TestAgentsKilledWhileTheyDrainKeepTheRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(scenes(), func(s Scene) bool { return s.Name == "drains" })
-	counts, took, _, err := once(t.Context(), scenes()[i], options{program: program, seed: 1, short: true}, Counts{}, t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d kills, %d faults, %d operations in %s; checked %v", total(counts.Kills), total(counts.Faults), counts.Operations, took, counts.Checked)
-	for _, found := range counts.Found {
-		t.Error(found)
-	}
-	for _, rule := range []string{"complete", "order", "one at a time", "locked", "cordons", "explained", "one copy", "one reporter", "evicts", "runs again"} {
-		if counts.Checked[rule] == 0 {
-			t.Errorf("nothing was there for the rule %q", rule)
-		}
-	}
-	if total(counts.Kills) < 50 || total(counts.Faults) == 0 {
-		t.Error("next to nothing happened")
+	for _, short := range []struct {
+		scene         string
+		seed          uint64
+		kills, faults int // at least
+		judged        []string
+	}{
+		{"drains", 1, 50, 1, []string{"complete", "order", "one at a time", "locked", "cordons", "explained", "one copy", "one reporter", "evicts", "runs again"}},
+		{"alone", 5, 0, 2, []string{"one at a time", together, "cordons"}}, // two of the three devices are
+		{"replicas", 1, 0, len(losses), []string{"complete", lastWhole, "cordons"}},
+	} {
+		t.Run(short.scene, func(t *testing.T) {
+			i := slices.IndexFunc(scenes(), func(s Scene) bool { return s.Name == short.scene })
+			counts, took, _, err := once(t.Context(), scenes()[i], options{program: program, seed: short.seed, short: true}, Counts{}, t.Output())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d kills, %d faults, %d operations in %s; checked %v", total(counts.Kills), total(counts.Faults), counts.Operations, took, counts.Checked)
+			for _, found := range counts.Found {
+				t.Error(found)
+			}
+			for _, what := range short.judged {
+				if counts.Checked[what] == 0 {
+					t.Errorf("nothing was there to judge: %q", what)
+				}
+			}
+			if total(counts.Kills) < short.kills || total(counts.Faults) < short.faults {
+				t.Error("next to nothing happened")
+			}
+		})
 	}
 }
 
