@@ -115,6 +115,7 @@ func (r *drainRun) drainTimeout(hours uint32) map[string]types.ConfigItemValue {
 	items := map[string]types.ConfigItemValue{}
 	for key, value := range map[string]uint32{
 		types.SettingDrainTimeout: hours, types.SettingDrainAllNodes: 1, types.SettingConfigInterval: 1, types.SettingDrainSkipAPI: cmp.Or(r.silent, 300),
+		types.SettingDrainUnused: longDrain, // a busy machine may take longer to reboot a device than a day of its agent
 	} {
 		items[key] = types.ConfigItemValue{Key: key, ItemType: types.ConfigItemInt, IntValue: value}
 	}
