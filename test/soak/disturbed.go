@@ -19,7 +19,7 @@ type disturbance func(ctx context.Context, d *drainer, rng *rand.Rand) error
 func (r *drainRun) disturbed(ctx context.Context, times int, stories func(*drainer) []func(context.Context) error, disturb disturbance) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var running sync.WaitGroup
+	var all []*drainer
 	for i, m := range r.Fleet.Members {
 		if m.Name == r.TieBreaker { // nothing may run there, and nobody waits for it
 			if err := r.Boot(i); err != nil {
@@ -30,7 +30,10 @@ func (r *drainRun) disturbed(ctx context.Context, times int, stories func(*drain
 		if err := r.prepare(ctx, i, m); err != nil {
 			return err
 		}
-		d := &drainer{drainRun: r, Member: m, i: i, rng: r.Rand(uint64(i))}
+		all = append(all, &drainer{drainRun: r, Member: m, i: i, rng: r.Rand(uint64(i))})
+	}
+	var running sync.WaitGroup
+	for _, d := range all { // not before all are prepared, which no disturbance may prevent
 		running.Go(func() {
 			for range times {
 				if err := d.oneStory(ctx, stories(d), disturb); err != nil {

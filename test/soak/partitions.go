@@ -23,7 +23,7 @@ func partitions(ctx context.Context, r *Run) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var one sync.Mutex // a second cut would leave nobody a quorum
-	return (&drainRun{Stage: s, bare: true}).disturbed(ctx, r.many(), staysUp, func(ctx context.Context, d *drainer, rng *rand.Rand) error {
+	return (&drainRun{Stage: s}).disturbed(ctx, r.many(), staysUp, func(ctx context.Context, d *drainer, rng *rand.Rand) error {
 		if !one.TryLock() {
 			return nil
 		}
