@@ -58,7 +58,7 @@ func (r *drainRun) giveVolume(ctx context.Context, m *player.Member) error {
 }
 
 // attachVolumes does what a CSI driver does for the attachments that the controller
-// manager asks for, and a kubelet for pods that waited for that, until ctx is done.
+// manager asks for, and a kubelet for pods that waited for that or that count as not Ready, until ctx is done.
 // What fails, while etcd restarts for example, is tried again.
 func (s *Stage) attachVolumes(ctx context.Context) {
 	api := s.Cluster.Client()
@@ -86,8 +86,31 @@ func (s *Stage) attachVolumes(ctx context.Context) {
 			if devcluster.WaitsToStart(p) && p.Spec.NodeName != "" && slices.ContainsFunc(claimsOf(&p), is) {
 				_ = s.Cluster.LetStart(ctx, p)
 			}
+			_ = s.readyAgain(ctx, &p)
 		}
 	}
+}
+
+// readyAgain does what a kubelet does that was not heard of for some time, and a simulated one does not: a pod
+// that runs counts as Ready again.
+func (s *Stage) readyAgain(ctx context.Context, p *corev1.Pod) error {
+	not := func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue }
+	if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || !slices.ContainsFunc(p.Status.Conditions, not) {
+		return nil
+	}
+	n, err := s.Cluster.Client().CoreV1().Nodes().Get(ctx, p.Spec.NodeName, metav1.GetOptions{})
+	if err != nil || !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}) {
+		return err
+	}
+	return s.Cluster.SetPodStatus(ctx, p.Namespace, p.Name, func(status *corev1.PodStatus) {
+		for i := range status.Conditions {
+			if not(status.Conditions[i]) {
+				status.Conditions[i].Status, status.Conditions[i].LastTransitionTime = corev1.ConditionTrue, metav1.Now()
+			}
+		}
+	})
 }
 
 // claimsOf are what a pod mounts.
