@@ -233,3 +233,72 @@ func TestALeaseThatIsRemovedIsItsHoldersUntilItHasRunOut(t *testing.T) {
 		})
 	}
 }
+
+// TestARenewalAfterOneWithoutAnswerIsSeenAsOne: client-go writes twice at one try, if
+// the first write has no answer, and dates both by the beginning of the try.
+func TestARenewalAfterOneWithoutAnswerIsSeenAsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n1, n2 := pair(t)
+		n1.link.set(func() { n1.link.deaf = true })
+		time.Sleep(6 * time.Second) // a write is on its way
+		n1.link.set(n1.link.heal)
+		for _, before := s.get(leases.StatsLease); ; time.Sleep(10 * time.Millisecond) {
+			if _, written := s.get(leases.StatsLease); written.After(before) {
+				break
+			}
+		}
+		_, written := s.get(leases.StatsLease)
+		n1.link.set(func() { n1.link.cut = true })
+		time.Sleep(time.Minute)
+		n2.word.is(t, "when the Lease has run out", "n2", true)
+		if took := n2.word.on.Sub(written); took < leases.LeaseDuration {
+			t.Errorf("it is followed %v after its last renewal", took)
+		}
+		if both := n1.word.off.Sub(n2.word.on); both >= 0 {
+			t.Errorf("both lead for %v", both)
+		}
+	})
+}
+
+// TestALeaseThatIsSetBackIsAnothersUntilItHasRunOut: etcd is restored to what it held
+// before n1 led, who cannot hear of it.
+func TestALeaseThatIsSetBackIsAnothersUntilItHasRunOut(t *testing.T) {
+	for name, test := range map[string]struct {
+		restarts bool   // n2 is started again while n1 leads
+		holder   string // of the Lease of before
+	}{
+		"to a time of ours":              {holder: "n2"},
+		"to a time of an earlier run":    {holder: "n2", restarts: true},
+		"to a time when nobody held it":  {},
+		"to a time when another held it": {holder: "n3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newLeaseServer()
+				n2 := stands(t, s, "n2")
+				time.Sleep(17 * time.Second)
+				n2.word.is(t, "at first", "n2", true)
+				before, _ := s.get(leases.StatsLease)
+				before.Spec.HolderIdentity = &test.holder
+				n1 := stands(t, s, "n1")
+				n2.link.set(func() { n2.link.cut = true })
+				time.Sleep(time.Minute)
+				n1.word.is(t, "when it takes over", "n1", true)
+				if n2.link.set(n2.link.heal); test.restarts {
+					_ = n2.stop()
+					n2.run(t, n2.word.set)
+				}
+				time.Sleep(17 * time.Second)
+				n2.word.is(t, "before etcd is set back", "n1", false)
+				n1.link.set(func() { n1.link.cut = true })
+				n2.link.set(func() { n2.link.blind = true })
+				s.restore(before)
+				time.Sleep(2 * time.Minute)
+				n2.word.is(t, "when the Lease has run out", "n2", true)
+				if both := n1.word.off.Sub(n2.word.on); both >= 0 {
+					t.Errorf("both lead for %v", both)
+				}
+			})
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 // in the Lease: two who do cannot both be in it.
 type truth struct {
 	t     *testing.T
+	seed  uint64
 	nodes []*contender
 	s     *leaseServer
 }
@@ -22,7 +24,7 @@ type truth struct {
 func (tr *truth) judge(holder string) {
 	for _, n := range tr.nodes {
 		if _, leads, _ := n.word.last(); leads && n.name != holder {
-			tr.t.Errorf("%s says that it leads while the Lease is %q's", n.name, holder)
+			tr.t.Errorf("seed %d: %s says that it leads while the Lease is %q's", tr.seed, n.name, holder)
 		}
 	}
 }
@@ -69,7 +71,7 @@ func TestThereAreNeverTwoLeadersAndOneWhenAllIsWell(t *testing.T) {
 	for seed := range seeds.Each(t, 8) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
-			tr := &truth{t: t, s: newLeaseServer()}
+			tr := &truth{t: t, seed: seed, s: newLeaseServer()}
 			tr.s.onWrite = func(_, holder string) { tr.judge(holder) }
 			for _, name := range []string{"n1", "n2", "n3"} {
 				n := &contender{name: name, word: &word{}}
@@ -90,10 +92,10 @@ func TestThereAreNeverTwoLeadersAndOneWhenAllIsWell(t *testing.T) {
 				time.Sleep(time.Minute)
 				lease, _ := tr.s.get(leases.StatsLease)
 				for _, n := range tr.nodes {
-					n.word.is(t, n.name+" when all is well", leases.Holder(lease), n.name == leases.Holder(lease))
+					n.word.is(t, fmt.Sprintf("seed %d: %s when all is well", seed, n.name), leases.Holder(lease), n.name == leases.Holder(lease))
 				}
 				if leases.Holder(lease) == "" {
-					t.Error("nobody leads when all is well")
+					t.Errorf("seed %d: nobody leads when all is well", seed)
 				}
 			}
 		})

@@ -21,13 +21,14 @@ import (
 
 // leaseServer is the truth about the Leases, behind the API servers of all nodes.
 type leaseServer struct {
-	mu      sync.Mutex
-	leases  map[string]*coordinationv1.Lease
-	written map[string]time.Time // when the present holder's last write arrived
-	version int
-	events  []leaseEvent
-	changed chan struct{}
-	onWrite func(name, holder string) // called with mu held
+	mu       sync.Mutex
+	leases   map[string]*coordinationv1.Lease
+	written  map[string]time.Time // when the present holder's last write arrived
+	version  int
+	restored int // how often it was set back
+	events   []leaseEvent
+	changed  chan struct{}
+	onWrite  func(name, holder string) // called with mu held
 }
 
 type leaseEvent struct {
@@ -60,6 +61,16 @@ func (s *leaseServer) write(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	s.leases[lease.Name], s.written[lease.Name] = lease, time.Now()
 	s.tell(kind, lease)
 	return lease
+}
+
+// restore sets a Lease back to what it was before, with its version. The watches end.
+func (s *leaseServer) restore(lease *coordinationv1.Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leases[lease.Name] = lease
+	s.restored++
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 func (s *leaseServer) remove(name string) {

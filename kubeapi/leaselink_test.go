@@ -114,8 +114,15 @@ func (l *link) watch(w http.ResponseWriter, r *http.Request) {
 	last, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	long, _ := time.ParseDuration(r.URL.Query().Get("timeoutSeconds") + "s")
 	ended := time.After(long)
+	l.server.mu.Lock()
+	restored := l.server.restored
+	l.server.mu.Unlock()
 	for {
 		l.server.mu.Lock()
+		if l.server.restored != restored {
+			l.server.mu.Unlock()
+			return
+		}
 		i := slices.IndexFunc(l.server.events, func(e leaseEvent) bool { return e.version > last })
 		changed := l.server.changed
 		var next leaseEvent

@@ -34,7 +34,7 @@ func TestAClockThatIsSetMovesNoEndOfALease(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &candidate{bell: make(chan struct{}, 1)}
-	if err := p.write(resourcelock.LeaderElectionRecord{}, func() error { return nil }); err != nil {
+	if err := p.write(t.Context(), resourcelock.LeaderElectionRecord{}, func(context.Context, resourcelock.LeaderElectionRecord) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	seen.reported(types.Lease{Name: StatsLease, Version: "2", Holder: "n2", Duration: time.Minute})

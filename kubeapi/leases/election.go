@@ -41,9 +41,16 @@ type candidate struct {
 
 	mu    sync.Mutex
 	until time.Time   // this node leads until then, if it is not renewed
-	terms []time.Time // when the Lease was acquired by the last writes of ours
+	terms []ownTerm   // the last ones
 	left  time.Time   // when the Lease was acquired that an earlier election left in our name
 	last  observation // the Lease as another node held it
+	taken time.Time   // when another was last seen to have it
+}
+
+// ownTerm is a time in which the Lease was ours.
+type ownTerm struct {
+	acquired time.Time
+	sent     time.Time // when its last write began
 }
 
 func (p *candidate) elector() (*leaderelection.LeaderElector, error) {
@@ -67,21 +74,21 @@ func (p *candidate) elector() (*leaderelection.LeaderElector, error) {
 func (p *candidate) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	p.waits.Store(false)
 	record, _, err := p.Interface.Get(ctx)
+	seen, _, _ := p.seen.Look(StatsLease)
 	switch {
-	case access.NotFound(err):
-		p.hold(time.Time{}, false)
-		if time.Now().Before(p.vanished()) {
-			p.failed()
-			return nil, nil, errVanished
-		}
-		return nil, nil, err
-	case err != nil:
+	case err != nil && !access.NotFound(err):
 		p.failed()
+		return nil, nil, err
+	case time.Now().Before(p.vanished(seen)):
+		p.hold(time.Time{}, false)
+		p.failed()
+		return nil, nil, errVanished
+	case err != nil:
+		p.hold(time.Time{}, false)
 		return nil, nil, err
 	}
 	if !p.wrote(record.HolderIdentity, record.AcquireTime.Time) {
 		p.hold(time.Time{}, false)
-		seen, _, _ := p.seen.Look(StatsLease)
 		if until := seen.until(LeaseDuration); time.Now().Before(until) && !p.inherits(record.HolderIdentity, record.AcquireTime.Time) {
 			record.HolderIdentity = "another " + record.HolderIdentity
 			record.LeaseDurationSeconds = int(until.Sub(seen.since) / time.Second)
@@ -95,45 +102,54 @@ func (p *candidate) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 }
 
 func (p *candidate) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return p.write(record, func() error { return p.Interface.Create(ctx, record) })
+	return p.write(ctx, record, p.Interface.Create)
 }
 
 func (p *candidate) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return p.write(record, func() error { return p.Interface.Update(ctx, record) })
+	return p.write(ctx, record, p.Interface.Update)
 }
 
-// write counts from the start: the others may have seen it right then.
-func (p *candidate) write(record resourcelock.LeaderElectionRecord, send func() error) error {
-	until := time.Now().Add(leadsFor)
+// write counts from the start: the others may have seen it right then. Each write
+// has a time of its own. An elector whose first write had no answer dates a second
+// one like it, and the others would see no renewal in that.
+func (p *candidate) write(ctx context.Context, record resourcelock.LeaderElectionRecord,
+	send func(context.Context, resourcelock.LeaderElectionRecord) error,
+) error {
+	now := time.Now()
+	record.RenewTime = metav1.NewTime(now)
 	p.maybe.Store(true)
 	p.mu.Lock()
-	if at := record.AcquireTime.UTC().Truncate(time.Microsecond); !slices.Contains(p.terms, at) {
-		p.terms = append(p.terms[max(0, len(p.terms)-7):], at)
-	}
+	at := record.AcquireTime.UTC().Truncate(time.Microsecond)
+	p.terms = slices.DeleteFunc(p.terms, func(t ownTerm) bool { return t.acquired.Equal(at) })
+	p.terms = append(p.terms[max(0, len(p.terms)-7):], ownTerm{at, now})
 	p.mu.Unlock()
-	err := send()
+	err := send(ctx, record)
 	if err == nil {
-		p.hold(until, true)
+		p.hold(now.Add(leadsFor), true)
 	} else {
 		p.failed()
 	}
 	return err
 }
 
-// wrote reports that a Lease of that holder, acquired then, is of our writing. A
-// second agent under our name has other times.
+// wrote reports that a Lease of that holder, acquired then, is of our writing, and
+// that nobody was seen to have it after that: etcd may have been set back to a term
+// that is over. A second agent under our name has other times.
 func (p *candidate) wrote(holder string, acquired time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return holder == p.Identity() && slices.Contains(p.terms, acquired.UTC().Truncate(time.Microsecond))
+	at := acquired.UTC().Truncate(time.Microsecond)
+	return holder == p.Identity() && slices.ContainsFunc(p.terms, func(t ownTerm) bool {
+		return t.acquired.Equal(at) && !t.sent.Before(p.taken)
+	})
 }
 
 // inherits reports that a Lease of that holder, acquired then, is what we left
-// behind before this election.
+// behind before this election, and that nobody was seen to have it since.
 func (p *candidate) inherits(holder string, acquired time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if holder != p.Identity() {
+	if holder != p.Identity() || !p.taken.IsZero() {
 		return false
 	}
 	if len(p.terms) == 0 {
@@ -142,8 +158,8 @@ func (p *candidate) inherits(holder string, acquired time.Time) bool {
 	return acquired.Equal(p.left)
 }
 
-// errVanished is why the elector takes no Lease that is not there.
-var errVanished = errors.New("the lease was removed, and its holder may not know it yet")
+// errVanished is why the elector takes no Lease that is not there or has no holder.
+var errVanished = errors.New("the lease was removed or set back, and its holder may not know it yet")
 
 // sees notes the Lease for vanished.
 func (p *candidate) sees(seen observation, ours bool) {
@@ -151,15 +167,21 @@ func (p *candidate) sees(seen observation, ours bool) {
 	defer p.mu.Unlock()
 	if p.last = seen; ours {
 		p.last = observation{}
+	} else if seen.Holder != "" {
+		p.taken = seen.since
 	}
 }
 
-// vanished is until when the Lease is another node's if it has been removed: its
-// holder may hear of that later than we do, as after etcd was restored.
-func (p *candidate) vanished() time.Time {
+// vanished is until when the Lease is another node's that has been removed, or set
+// back to a time when nobody held it: its holder may hear of that later than we do,
+// as after etcd was restored.
+func (p *candidate) vanished(seen observation) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last.until(LeaseDuration)
+	if seen.Name == "" || seen.Holder == "" && older(seen.Version, p.last.Version) {
+		return p.last.until(LeaseDuration)
+	}
+	return time.Time{}
 }
 
 // failed notes that the elector's try has failed.
@@ -320,11 +342,11 @@ func (p *candidate) leaseView(now time.Time) (leaseView, <-chan struct{}) {
 	seen, whole, changed := p.seen.Look(StatsLease)
 	is := leaseView{whole: whole, until: seen.until(LeaseDuration)}
 	is.ours = p.wrote(seen.Holder, seen.Acquired) || p.inherits(seen.Holder, seen.Acquired)
-	switch until := p.vanished(); {
-	case seen.Name != "": // released too
-		p.sees(seen, is.ours)
+	switch until := p.vanished(seen); {
 	case now.Before(until):
 		seen.Holder, is.until = p.last.Holder, until
+	case seen.Name != "": // released too
+		p.sees(seen, is.ours)
 	}
 	if now.Before(is.until) {
 		is.holds = seen.Holder
