@@ -102,6 +102,14 @@ func leads(node string, on bool, since time.Duration) Event {
 	return Event{Kind: Leader, Node: node, On: on, Since: since}
 }
 
+// setBack is a history in which n2, which has seen seen lead since it was started, leads after
+// etcd was set back, and n1 beside it for a while.
+func setBack(while time.Duration, seen string) []Event {
+	says := Event{Kind: Leader, Node: "n2", Text: seen, Since: 8 * time.Second}
+	return at(three, leads("n1", true, 6*time.Second), up("n2"), says, restored,
+		leads("n2", true, 10*time.Second), while, leads("n1", false, 11*time.Second+while))
+}
+
 func reports(node string, on bool) Event { return Event{Kind: Reports, Node: node, On: on} }
 
 func claims(node string, on bool) Event {
@@ -239,6 +247,11 @@ func TestViolationsAreFound(t *testing.T) {
 		{"and it had said that it reports", at(leads("n1", true, 0), down("n1"), up("n1"), leads("n1", true, 0), 20*time.Second, leads("n2", true, 15*time.Second)), ""},
 		{"it is killed and says so again", at(leads("n1", true, 0), down("n1"), up("n1"), leads("n1", true, 3*time.Second), leads("n2", true, 4*time.Second), 9*time.Second, up("n3")), "one reporter"},
 
+		{"etcd is set back to the term of one that has just started", setBack(time.Second, ""), ""},
+		{"the other one goes on after its Lease has run out", setBack(time.Minute, ""), "one reporter"},
+		{"the one has seen the other one lead", setBack(time.Second, "n1"), "one reporter"},
+		{"the other one began after that", at(three, restored, leads("n1", true, 7*time.Second), leads("n2", true, 8*time.Second), leads("n1", false, 9*time.Second)), "one reporter"},
+		{"the one led before that", at(three, leads("n1", true, 6*time.Second), restored, leads("n2", true, 6*time.Second), leads("n1", false, 9*time.Second)), "one reporter"},
 		{"two publish reports", at(three, reports("n1", true), reports("n2", true), minutes, up("n3")), "one reporter"},
 		{"two do for a moment", at(three, reports("n1", true), reports("n2", true), reports("n1", false), minutes, up("n3")), ""},
 		{"the report of one that is killed is left", at(three, reports("n1", true), down("n1"), reports("n2", true), minutes, up("n3")), ""},
