@@ -90,7 +90,7 @@ func (s *stage) isLost(t *testing.T, i int) time.Time {
 	return at
 }
 
-// isReplaced waits for the replacement of what an application had on a lost node.
+// isReplaced waits for the replacement of what an application had on a lost node, from at on.
 func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 	t.Helper()
 	rig.Until(t, scheduled, func() string {
@@ -100,14 +100,14 @@ func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 			}
 			for _, c := range p.Status.Conditions {
 				if took := c.LastTransitionTime.Sub(at); c.Type == corev1.PodScheduled && took > scheduled {
-					t.Errorf("the replacement has a node %s after its node was Unknown", took)
+					t.Errorf("the replacement has a node only after %s", took)
 				}
 			}
 			return ""
 		}
 		return "no replacement: " + describe(s.pods(t, a))
 	})
-	t.Logf("the replacement of %s has a node %s after its node was Unknown", a.cfg.DisplayName, rig.Since(at))
+	t.Logf("the replacement of %s has a node after %s", a.cfg.DisplayName, rig.Since(at))
 	rig.Until(t, 90*time.Second, func() string {
 		if slices.Contains(slices.Collect(maps.Values(s.attachments(t, a))), s.Name(lost)) {
 			return fmt.Sprintf("%s is still attached to %s: %+v", a.volume, s.Name(lost), s.repairs(a))
