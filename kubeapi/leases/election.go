@@ -44,7 +44,7 @@ type candidate struct {
 	terms []ownTerm   // the last ones
 	left  time.Time   // when the Lease was acquired that an earlier election left in our name
 	last  observation // the Lease as another node held it
-	taken time.Time   // when another was last seen to have it
+	taken time.Time   // since when the Lease has been as it was last seen to be another's
 }
 
 // ownTerm is a time in which the Lease was ours.

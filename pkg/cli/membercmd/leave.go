@@ -259,7 +259,10 @@ func recordConsent(ctx context.Context, p device.Paths, w types.LeaveConsent, ho
 		names = append(names, v.Name)
 	}
 	what := fmt.Sprintf("%s: %s", phrase.Counted(len(names), "volume"), strings.Join(names, " "))
-	if w.Unknown {
+	switch {
+	case w.Unknown && len(names) == 0:
+		what = "volumes that are not known"
+	case w.Unknown:
 		what = "volumes that are not known, and " + what
 	}
 	ctx = types.Because(types.ActAs(ctx, "command"), "OPERATOR", fmt.Sprintf("%s: digest %s, %s", how, w.Digest(), what))

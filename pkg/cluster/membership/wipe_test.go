@@ -208,8 +208,8 @@ func (w *world) live(d time.Duration) {
 // unnamed reports that the consent to a leave without the cluster covers a volume that
 // it does not name: it came after the last list, and a dead cluster gives no other.
 func (w *world) unnamed(m types.ClusterMembership, uid string) bool {
-	known, _ := w.known.Get(types.Global)
-	return m.Without != nil && m.Without.Consent.Unknown && w.came[uid].After(known.VolumesAt)
+	known, ok := w.known.Get(types.Global)
+	return ok && m.Without != nil && m.Without.Consent.Unknown && w.came[uid].After(known.VolumesAt)
 }
 
 // lost are the volumes without a healthy replica once n1's are gone.

@@ -260,7 +260,7 @@ func (f LeaveFacts) loses(v types.Volume) bool {
 // GiveUp is what a leave takes along, and how it can be consented to.
 type GiveUp struct {
 	Volumes []types.LeaveVolume // whose data would be lost
-	Unknown bool                // nobody can say which volumes
+	Unknown bool                // also volumes that nobody can name
 	Ends    bool                // the cluster ends with this node
 	AsOf    time.Time           `json:",omitzero"` // when that was looked at, where the cluster cannot be asked
 	Digest  string              // for zedkube leave --give-up-data --digest
