@@ -40,8 +40,8 @@ func (s Scene) goTest(ctx context.Context, r *Run) error {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err != nil:
-		path := filepath.Join(r.Dir, "output")
-		return errors.Join(fmt.Errorf("%s in %s: %w; all of it is in %s: %s", s.Test, s.Package, err, path, failure(string(out))), os.WriteFile(path, out, 0o600), r.readBook(book, s.Test))
+		all := os.WriteFile(filepath.Join(r.Dir, "output"), out, 0o600)
+		return errors.Join(fmt.Errorf("%s in %s: %w: %s", s.Test, s.Package, err, failure(string(out))), all, r.readBook(book, s.Test))
 	case strings.Contains(string(out), "[no tests to run]"):
 		return fmt.Errorf("%s has no test %s", s.Package, s.Test)
 	}
@@ -58,13 +58,18 @@ func (r *Run) often() (points []string) {
 	return points
 }
 
-// said is where a test says what is wrong.
-var said = regexp.MustCompile(`(?m)^ +\w+_test\.go:\d+: .*$`)
+// Where a test says what is wrong: a story, and any other test, whose first line it may be or not.
+var (
+	storyFailed = regexp.MustCompile(`(?m)^ +FAIL: testdata/.*$`)
+	said        = regexp.MustCompile(`(?m)^ +\w+_test\.go:\d+: .*$`)
+)
 
-// failure is the first thing that a test complains of.
+// failure is the first thing that a test complains of, as far as its output shows that.
 func failure(out string) string {
-	if line := said.FindString(out); line != "" {
-		return strings.TrimSpace(line)
+	for _, where := range []*regexp.Regexp{storyFailed, said} {
+		if line := where.FindString(out); line != "" {
+			return strings.TrimSpace(line)
+		}
 	}
 	return strings.TrimSpace(out[max(0, len(out)-300):])
 }
