@@ -137,6 +137,12 @@ func (s Server) handler() (http.Handler, error) {
 		FlushInterval: -1, // a log is followed
 		Transport:     transports{follow: follow, other: other},
 		ErrorLog:      stdlog.New(io.Discard, "", 0),
+		ModifyResponse: func(a *http.Response) error {
+			if a.StatusCode != http.StatusSwitchingProtocols { // which is written to as well
+				a.Body = following{a.Body, a.Request.Context()}
+			}
+			return nil
+		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			to, _ := r.Context().Value(found{}).(Node)
 			cause := context.Cause(r.Context())
@@ -171,6 +177,21 @@ func (s Server) handler() (http.Handler, error) {
 		go s.watch(ctx, to, cancel)
 		pass.ServeHTTP(w, r.WithContext(ctx))
 	}), nil
+}
+
+// following is the body of an answer. Once its request was ended because the edge node is lost, it has no good
+// end: cloudcore may still have written one, as its own request has ended too.
+type following struct {
+	io.ReadCloser
+	request context.Context
+}
+
+func (f following) Read(p []byte) (int, error) {
+	n, err := f.ReadCloser.Read(p)
+	if cause := context.Cause(f.request); errors.Is(err, io.EOF) && errors.As(cause, &offlineError{}) {
+		err = cause
+	}
+	return n, err
 }
 
 // watch ends a request when its edge node is no longer Ready: KubeEdge would let it wait.

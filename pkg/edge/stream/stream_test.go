@@ -392,6 +392,24 @@ func TestALogThatIsFollowedMayBeSilentWhileItsNodeIsReady(t *testing.T) {
 	}
 }
 
+func TestALogOfANodeThatIsLostHasNoGoodEnd(t *testing.T) {
+	for name, row := range map[string]struct{ cause, want error }{
+		"the node is lost":        {offlineError{Node{Name: "edge-1"}}, offlineError{Node{Name: "edge-1"}}},
+		"who asked has gone":      {context.Canceled, nil},
+		"the container has ended": {nil, nil},
+	} {
+		ctx, end := context.WithCancelCause(t.Context())
+		if row.cause != nil {
+			end(row.cause)
+		}
+		text, err := io.ReadAll(following{io.NopCloser(strings.NewReader("a line")), ctx})
+		if string(text) != "a line" || !errors.Is(err, row.want) {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		end(nil)
+	}
+}
+
 func TestNobodyIsPassedOnWhileTheAPIServerCannotBeAsked(t *testing.T) {
 	s := newStage(t, answers("a line"))
 	s.kube.broken = errors.New("connection refused")
