@@ -103,7 +103,7 @@ func (r requests) see(e Event) {
 
 func (f forgotten) either(a, b string) bool { return f.nodes[a] || f.nodes[b] }
 
-// wanted are drains that are asked for. Whoever takes a request back, or reboots the device, is heard late.
+// wanted are drains that are asked for. That a request was taken back, or the device rebooted, is heard late.
 type wanted struct {
 	requests
 	ended map[string]time.Duration // when the last request was taken back, or the device rebooted, by node

@@ -58,7 +58,8 @@ func (r *Run) often() (points []string) {
 	return points
 }
 
-// Where a test says what is wrong: a story, and any other test, whose first line it may be or not.
+// storyFailed is where a story says what is wrong. Of other tests it is taken to be the first line that
+// they say: the output does not tell what they log from what they complain of.
 var (
 	storyFailed = regexp.MustCompile(`(?m)^ +FAIL: testdata/.*$`)
 	said        = regexp.MustCompile(`(?m)^ +\w+_test\.go:\d+: .*$`)

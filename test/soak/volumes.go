@@ -99,9 +99,7 @@ func (s *Stage) readyAgain(ctx context.Context, p *corev1.Pod) error {
 		return nil
 	}
 	n, err := s.Cluster.Client().CoreV1().Nodes().Get(ctx, p.Spec.NodeName, metav1.GetOptions{})
-	if err != nil || !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	}) {
+	if err != nil || !ready(n) {
 		return err
 	}
 	return s.Cluster.SetPodStatus(ctx, p.Namespace, p.Name, func(status *corev1.PodStatus) {

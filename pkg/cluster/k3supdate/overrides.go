@@ -230,12 +230,12 @@ func (f facts) overrideOthers(wanted string, heard []types.Node) (failed, differ
 			*text = fmt.Sprintf(format, args...)
 		}
 	}
-	before := true
 	for _, n := range slices.Concat(f.order, heard) {
 		if n.Name != f.own.Name && n.K3s != nil && !n.Foreign() && n.K3s.Override.Failed == wanted {
 			first(&failed, "k3s on node %s did not come up with this override", n.Name)
 		}
 	}
+	before := true
 	for _, n := range f.order {
 		switch {
 		case n.Name == f.own.Name:
