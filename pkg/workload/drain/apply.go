@@ -242,13 +242,16 @@ func (c *Component) beginReport(ctx context.Context, f facts) {
 	if !v.asked {
 		pods = f.evictions().slow(f.now, 0) // before they go: where could they?
 	}
+	changed := f.due(conditions) && differs(f.node, want)
 	var in call
 	switch {
+	case changed && endsDrain(want.Reason): // before the Events: the other nodes wait because of it
+		in.verb, in.cond = conditions, want
 	case len(v.events) > 0:
 		in.verb, in.report = event, v.events[0]
 		in.report.Node = f.node.Name
 		v.events = v.events[1:]
-	case f.due(conditions) && (differs(f.node, want) || want.InProgress && want != v.shown && (v.shownAt == 0 || f.now-v.shownAt >= refreshEvery)):
+	case changed, f.due(conditions) && want.InProgress && want != v.shown && (v.shownAt == 0 || f.now-v.shownAt >= refreshEvery):
 		in.verb, in.cond = conditions, want
 	case emptying && len(pods) > 0 && f.due(situations):
 		in.verb, v.asked = situations, true
@@ -265,9 +268,10 @@ func (c *Component) beginReport(ctx context.Context, f facts) {
 
 // differs reports that the Node's conditions say something else than want; a Node
 // without them says that nothing is going on. The phase is a part of it: a node that
-// waits is no node that drains.
+// waits is no node that drains, and one that is complete, of which DrainInProgress
+// is False, may reboot.
 func differs(n types.Node, want types.DrainConditions) bool {
-	return want.InProgress && n.DrainReason != want.Reason || (n.DrainInProgress == types.ConditionTrue) != want.InProgress || (n.Drained == types.ConditionTrue) != want.Drained
+	return n.DrainReason != want.Reason && (want.InProgress || endsDrain(want.Reason) || endsDrain(n.DrainReason)) || (n.DrainInProgress == types.ConditionTrue) != want.InProgress || (n.Drained == types.ConditionTrue) != want.Drained
 }
 
 // queue keeps an Event until it can be written; what happened first matters most.

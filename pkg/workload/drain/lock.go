@@ -98,6 +98,13 @@ func enterRule(in call, r reading) next {
 		}
 		return next{out: out}
 	}
+	if goes := goesUnlocked(r.nodes, in.node.Name); goes != "" {
+		out := outcome{gates: goes}
+		if ours(r.lock, in.node.Name) && !in.node.CordonedForDrain() && r.conflict == nil {
+			return next{do: freeLock, lock: r.lock, out: out} // that node wants it, too
+		}
+		return next{out: out}
+	}
 	n, have := takeRule(in, r)
 	if have && slices.Index(r.done, readNodes) == r.last(readNodes) {
 		return next{do: readNodes} // a second time
@@ -246,6 +253,8 @@ func checkRule(in call, r reading) next {
 	}
 	if !have {
 		out.check.lock = n.out.gates
+	} else {
+		out.check.lock = goesUnlocked(r.nodes, in.node.Name)
 	}
 	if in.alone && outlook.ReadyPeer(r.ready(), in.node.Name) {
 		if !r.did(readBriefly) {
@@ -369,6 +378,25 @@ type heard struct {
 	holder string // "" for nothing
 	off    bool   // its device, as witnesses prove
 	silent bool   // it changes k3s, and its agent is not heard of
+}
+
+// goesUnlocked says which other node may reboot at any moment, though it may have no
+// lock, "" for none: its drain became complete while no API server answered, or by an
+// operator's word. Its own agent says so in the Node's conditions, for as long as that
+// holds (docs/wire.md, "Drain lock"). What is left of that on a Node that is off or
+// whose cordon an operator keeps is not waited for.
+func goesUnlocked(nodes []types.Node, own string) string {
+	for _, n := range nodes {
+		if n.Name != own && n.Ready == types.ConditionTrue && n.Unschedulable && !n.CordonKept && endsDrain(n.DrainReason) {
+			return fmt.Sprintf("the drain of node %s is complete, and it has not rebooted yet, as its conditions say", n.Name)
+		}
+	}
+	return ""
+}
+
+// endsDrain reports that the reason of DrainInProgress says that the node may reboot.
+func endsDrain(reason string) bool {
+	return reason == string(types.PhaseComplete) || reason == types.DrainForced
 }
 
 // needed says why the holder still needs its lock, "" for it does not: its Node

@@ -102,6 +102,20 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 	last := func(a *answers, _ *call) { a.nodes = a.nodes[:1] }
 	leaves := func(_ *answers, in *call) { in.leaving = true }
 	nodeDeleted := func(a *answers, _ *call) { a.nodes = a.nodes[1:] }
+	goes := func(reason string, cordoned bool) change { // n2 says so in its conditions
+		return func(a *answers, _ *call) { a.nodes[1].DrainReason, a.nodes[1].Unschedulable = reason, cordoned }
+	}
+	complete, forced := goes(string(types.PhaseComplete), true), goes(types.DrainForced, true)
+	tieBreaker := func(a *answers, _ *call) { a.nodes[1].TieBreaker = true }
+	off := func(a *answers, _ *call) { a.nodes[1].Ready, a.nodes[1].Etcd = types.ConditionFalse, false }
+	kept := func(a *answers, _ *call) { a.nodes[1].CordonKept = true }
+	goesMeanwhile := func(a *answers, in *call) {
+		a.change = func(r *reading, next apiRequest) {
+			if next == writeLock {
+				complete(&answers{reading: *r}, in)
+			}
+		}
+	}
 	consented := func(_ *answers, in *call) { in.consent = &types.LeaveConsent{Ends: true} }
 	for _, row := range []struct {
 		rule   string
@@ -125,6 +139,17 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"without the volumes it is not taken", enter, []change{fails(readStorage, refused)}, "lock? nodes? storage?", "", refused},
 		{"without the nodes neither", enter, []change{fails(readNodes, refused)}, "lock? nodes?", "", refused},
 
+		{"a node that is complete without the lock is waited for", enter, []change{complete}, "lock? nodes?", "drain of node n2 is complete", nil},
+		{"and one that was called so", enter, []change{forced}, "lock? nodes?", "drain of node n2 is complete", nil},
+		{"a tie-breaker too", enter, []change{complete, tieBreaker}, "lock? nodes?", "drain of node n2 is complete", nil},
+		{"our own lock is freed for it", enter, []change{complete, lock(ours)}, "lock? nodes? free!", "drain of node n2 is complete", nil},
+		{"but not after a cordon", enter, []change{complete, lock(ours), cordonedAlready}, "lock? nodes?", "drain of node n2 is complete", nil},
+		{"one that becomes so while the lock is taken frees it", enter, []change{goesMeanwhile}, "lock? nodes? storage? lock! nodes? free!", "drain of node n2 is complete", nil},
+		{"one that drains is not, which may wait for us", enter, []change{goes(string(types.PhaseEmptying), true)}, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"nor one that is schedulable again", enter, []change{goes(string(types.PhaseComplete), false)}, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"nor one that is off", enter, []change{complete, off}, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"nor one whose cordon an operator keeps", enter, []change{complete, kept}, "lock? nodes? storage? lock! nodes?", "", nil},
+
 		{"a device that may go down any moment is cordoned under the lock", cordonAfterDeadAPI, nil, "lock? nodes? storage? lock! cordon!", "", nil},
 		{"and without it where another node has it", cordonAfterDeadAPI, []change{lock(other)}, "lock? cordon!", "", nil},
 		{"and where it cannot be read", cordonAfterDeadAPI, []change{fails(readLock, refused)}, "lock? cordon!", "", refused},
@@ -141,6 +166,8 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"pods that are left are reason enough to wait", check, []change{podLeft}, "nodes? pods?", "", nil},
 		{"without any all is looked at", check, []change{lock(ours)}, "nodes? pods? storage? lock?", "", nil},
 		{"a lock that was lost is taken again, by the volumes as they are then", check, nil, "nodes? pods? storage? lock? storage? lock!", "", nil},
+		{"one that is complete without the lock holds COMPLETE back", check, []change{lock(ours), complete}, "nodes? pods? storage? lock?", "drain of node n2 is complete", nil},
+		{"also of a lone node", check, []change{alone, lock(ours), forced}, "nodes? pods? lock? brief?", "drain of node n2 is complete", nil},
 		{"a lone node looks for rebuilds alone", check, []change{alone, podLeft, lock(ours)}, "nodes? pods? lock? brief?", "", nil},
 
 		{"the own Node is deleted and the lock freed", deleteNode, []change{lock(ours)}, "nodes? storage? delete! lock? free!", "", nil},

@@ -123,8 +123,9 @@ func (s *state) update(seen observed) facts {
 	s.updatePods(&f)
 	f.rec, f.memory = s.rec, s.mem
 	f.pods = slices.Clone(s.mem.pods)
-	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock)
-	f.entered = f.enteredAt != 0 && f.now-f.enteredAt < enteredFor
+	goes := goesUnlocked(f.nodes, f.node.Name) // it may do so since the last look
+	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock, goes)
+	f.entered = f.enteredAt != 0 && f.now-f.enteredAt < enteredFor && goes == ""
 	if f.lastErr != nil {
 		f.trouble = phrase.Cut(f.lastErr.Error(), maxError)
 	}
