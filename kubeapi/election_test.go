@@ -304,3 +304,28 @@ func TestALeaseThatIsSetBackIsAnothersUntilItHasRunOut(t *testing.T) {
 		})
 	}
 }
+
+// TestAHolderThatRenewsInARestoredEtcdIsSeenTo: what it writes there has versions
+// that were there before.
+func TestAHolderThatRenewsInARestoredEtcdIsSeenTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n1, n2 := pair(t)
+		before, _ := s.get(leases.StatsLease)
+		time.Sleep(2 * time.Minute)
+		n2.link.set(func() { n2.link.cut = true }) // while servers restart; all that it hears is by its watch
+		s.restore(before)
+		time.Sleep(5 * time.Second)
+		n2.link.set(n2.link.heal)
+		time.Sleep(14 * time.Second) // it does not ask before a Lease has run out that is not renewed
+		n2.word.is(t, "when etcd was set back once", "n1", false)
+		n1.link.set(func() { n1.link.cut = true })
+		nobody := ""
+		before.Spec.HolderIdentity = &nobody
+		s.restore(before)
+		time.Sleep(2 * time.Minute)
+		n2.word.is(t, "when the Lease has run out", "n2", true)
+		if _, leads, _ := n1.word.last(); leads || !n1.word.off.Before(n2.word.on) {
+			t.Errorf("both lead: %v, %s", leads, n1.word.off.Sub(n2.word.on))
+		}
+	})
+}

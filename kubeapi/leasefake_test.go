@@ -63,11 +63,14 @@ func (s *leaseServer) write(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	return lease
 }
 
-// restore sets a Lease back to what it was before, with its version. The watches end.
+// restore sets a Lease back to what it was before, and what is written next gets the
+// version after its. The watches end.
 func (s *leaseServer) restore(lease *coordinationv1.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leases[lease.Name] = lease
+	s.leases[lease.Name] = lease.DeepCopy()
+	s.version, _ = strconv.Atoi(lease.ResourceVersion)
+	s.events = slices.DeleteFunc(s.events, func(e leaseEvent) bool { return e.version > s.version })
 	s.restored++
 	close(s.changed)
 	s.changed = make(chan struct{})

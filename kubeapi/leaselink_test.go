@@ -121,6 +121,8 @@ func (l *link) watch(w http.ResponseWriter, r *http.Request) {
 		l.server.mu.Lock()
 		if l.server.restored != restored {
 			l.server.mu.Unlock()
+			gone := map[string]any{"type": "ERROR", "object": failure(410, metav1.StatusReasonExpired)}
+			_ = json.NewEncoder(w).Encode(gone) // what follows is a list, as where the connection is cut
 			return
 		}
 		i := slices.IndexFunc(l.server.events, func(e leaseEvent) bool { return e.version > last })

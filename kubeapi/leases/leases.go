@@ -116,9 +116,12 @@ type observation struct {
 	types.Lease
 	since    time.Time
 	turn     int    // of Observations, when it was last reported or read
-	reported string // the version that the watch reported last
+	reported string // the version that the watch reported last, or nothingReported since an answer preceded it
 	gone     bool   // there was such a Lease, of Version at the last
 }
+
+// nothingReported is the version of no Lease: nothing precedes it.
+const nothingReported = "0"
 
 // until is until when the Lease is its holder's, if it is not renewed; zero for
 // one without holder. Nobody's clock counts but ours, and no duration below
@@ -156,13 +159,16 @@ func (s *Observations) Look(name string) (seen observation, whole bool, changed 
 	return seen, s.whole, s.changed
 }
 
-// reported notes what the watch says. It may lag behind an answer.
+// reported notes what the watch says. It may lag behind an answer, but never behind
+// itself: what precedes what it has said already is of a restored etcd, in which
+// the holder renews by versions that were there before.
 func (s *Observations) reported(row types.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := s.seen[row.Name]
+	restored := precedes(row.Version, was.reported)
 	was.reported = row.Version
-	if !older(row.Version, was.Version) {
+	if restored || !older(row.Version, was.Version) {
 		s.note(observation{Lease: row, reported: row.Version})
 	} else {
 		s.seen[row.Name] = was
@@ -178,13 +184,19 @@ func (s *Observations) ask() (asked int) {
 
 // answered notes an answer. The watch may have reported later things meanwhile;
 // what it reported before, the answer corrects: a restored etcd counts from an
-// earlier version on.
+// earlier version on, and the watch may lag behind that.
 func (s *Observations) answered(row types.Lease, asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if was := s.seen[row.Name]; was.turn <= asked || !older(row.Version, was.Version) {
-		s.note(observation{Lease: row})
+	was := s.seen[row.Name]
+	if was.turn > asked && older(row.Version, was.Version) {
+		return
 	}
+	now := observation{Lease: row}
+	if precedes(row.Version, was.reported) {
+		now.reported = nothingReported
+	}
+	s.note(now)
 }
 
 // absent notes an answer that there is no such Lease.
@@ -219,6 +231,9 @@ func older(version, known string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, known)
 	return err == nil && order <= 0
 }
+
+// precedes reports that version comes before known, as far as they can be compared.
+func precedes(version, known string) bool { return version != known && older(version, known) }
 
 // remove is called with mu held. The version stays known, to tell apart what
 // the watch says of the Lease afterwards.

@@ -40,6 +40,22 @@ func TestWhatIsSeenOfALeaseNeverGoesBack(t *testing.T) {
 			s.reported(row("14", "b"))
 			s.reportedRemoved("l")
 		}, " "},
+		"etcd was restored": {func(s *Observations) { s.reported(row("12", "a")); s.reported(row("9", "b")) }, "9 b"},
+		"... and the watch goes on": {func(s *Observations) {
+			s.reported(row("12", "a"))
+			s.reported(row("9", "b"))
+			s.reported(row("10", "c"))
+		}, "10 c"},
+		"... and an answer was faster": {func(s *Observations) {
+			s.reported(row("12", "a"))
+			s.answered(row("9", "b"), s.ask())
+			s.reported(row("8", "c"))
+		}, "9 b"},
+		"... after an answer that the watch had not reported": {func(s *Observations) {
+			s.reported(row("12", "a"))
+			s.answered(row("14", "b"), s.ask())
+			s.reported(row("9", "c"))
+		}, "9 c"},
 		"removed twice, and never there":        {func(s *Observations) { s.gone("l"); s.reported(row("3", "a")); s.gone("l"); s.gone("l") }, " "},
 		"the watch was faster than an answer":   {func(s *Observations) { asked := s.ask(); s.reported(row("12", "b")); s.answered(row("9", "a"), asked) }, "12 b"},
 		"... than an answer that there is none": {func(s *Observations) { asked := s.ask(); s.reported(row("12", "b")); s.absent("l", asked) }, "12 b"},
