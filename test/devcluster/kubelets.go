@@ -112,13 +112,18 @@ func (c *Cluster) register(i int) error {
 	defer cancel()
 	n := c.Nodes[i]
 	n.BootID = c.bootIDs[i]
-	if _, err := c.client.CoreV1().Nodes().Create(ctx, c.nodeObject(n), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	_, err := c.client.CoreV1().Nodes().Create(ctx, c.nodeObject(n), metav1.CreateOptions{})
+	switch {
+	case err != nil && !apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create node %s: %w", n.Name, err)
-	}
-	if c.real != "" {
+	case c.real != "":
 		return nil
+	case err != nil:
+		if err := c.report(ctx, i, "bootID", n.BootID); err != nil {
+			return err
+		}
 	}
-	err := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(ctx, n.Name, metav1.DeleteOptions{})
+	err = c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(ctx, n.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the lease of node %s: %w", n.Name, err)
 	}

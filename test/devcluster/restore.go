@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // server is one program of the control plane on loopback.
@@ -40,9 +42,23 @@ func (c *Cluster) KeepEtcd(ctx context.Context) error {
 
 // RestoreEtcd gives the cluster back what KeepEtcd has kept: later objects are
 // gone, and resource versions begin again where they were. The control plane
-// restarts, as k3s does with --cluster-reset-restore-path.
+// restarts, as k3s does with --cluster-reset-restore-path. The kubelets that run say
+// again in which boot their nodes are, as a real one does with every heartbeat.
 func (c *Cluster) RestoreEtcd(ctx context.Context) error {
-	return c.restartServers(ctx, func() error { return replaceDir(c.etcdData(c.block.seat()), c.keptEtcd()) })
+	if err := c.restartServers(ctx, func() error { return replaceDir(c.etcdData(c.block.seat()), c.keptEtcd()) }); err != nil {
+		return err
+	}
+	c.kubeletsMu.Lock()
+	defer c.kubeletsMu.Unlock()
+	for i, kubelet := range c.kubelets {
+		if kubelet == nil {
+			continue
+		}
+		if err := c.report(ctx, i, "bootID", c.bootIDs[i]); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Cluster) keptEtcd() string { return filepath.Join(c.Dir, "etcd-kept") }

@@ -22,6 +22,9 @@ func TestARestoredEtcdHasOldObjectsAndOldResourceVersions(t *testing.T) {
 	if err := c.KeepEtcd(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if err := c.SetBootID(ctx, 0, "rebooted"); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.CreateNode(ctx, "later"); err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +41,9 @@ func TestARestoredEtcdHasOldObjectsAndOldResourceVersions(t *testing.T) {
 	}
 	if _, err := c.Client().CoreV1().Nodes().Get(ctx, "later", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("what was made after the copy: %v", err)
+	}
+	if own, err := c.Client().CoreV1().Nodes().Get(ctx, c.Nodes[0].Name, metav1.GetOptions{}); err != nil || own.Status.NodeInfo.BootID != "rebooted" {
+		t.Errorf("the kubelet, which has been restarted since, says boot %q, %v", own.Status.NodeInfo.BootID, err)
 	}
 	if err := c.CreateNode(ctx, "anew"); err != nil {
 		t.Fatal(err)
