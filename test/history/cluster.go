@@ -12,14 +12,17 @@ import (
 // without that. What a device has published may be heard late: of one that is
 // cordoned the Node says all. Where etcd was set back, locks and cordons of
 // drains are forgotten, and those of former ones are back: until then no two of
-// them are COMPLETE, for each takes the lock again before that.
+// them are COMPLETE, for each takes the lock again before that. Of one that went
+// while it was alone, and reaches an API server again before it has rebooted, the
+// others know once it has cordoned its Node.
 func oneAtATime(v *verdict, events []Event) {
 	nodes, cordoned, ended, alone := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
-	complete, forgotten := map[string]bool{}, newForgotten()
+	complete, forgotten, connected := map[string]bool{}, newForgotten(), newConnected()
 	away := func(node string) bool { return cordoned[node] || ended[node] }
 	for _, e := range events {
 		was := away(e.Node)
 		forgotten.see(e)
+		connected.see(e)
 		if e.Node != "" {
 			nodes[e.Node] = true
 		}
@@ -49,7 +52,7 @@ func oneAtATime(v *verdict, events []Event) {
 			if forgotten.either(e.Node, node) && !(complete[e.Node] && complete[node]) {
 				continue
 			}
-			if node != e.Node && away(node) {
+			if node != e.Node && away(node) && !connected.unknown(node, e.At) {
 				others = append(others, node)
 				allAlone = allAlone && alone[node]
 			}
@@ -58,6 +61,48 @@ func oneAtATime(v *verdict, events []Event) {
 			v.wrong(e.At, e.Node, "it goes while %v has not returned", others)
 		}
 	}
+}
+
+// How long it may take until a node that is connected again is cordoned, and until
+// others have heard of that, on a busy machine.
+const (
+	cordonsWithin = 30 * time.Second
+	heardWithin   = 5 * time.Second
+)
+
+// connected are nodes that became COMPLETE while they were alone, and are not any more.
+type connected struct {
+	alone, went map[string]bool
+	at          map[string]time.Duration // since when others may know of it, by node
+}
+
+func newConnected() connected {
+	return connected{map[string]bool{}, map[string]bool{}, map[string]time.Duration{}}
+}
+
+func (c connected) see(e Event) {
+	switch e.Kind {
+	case Alone:
+		c.alone[e.Node] = e.On
+		if !e.On && c.went[e.Node] {
+			c.at[e.Node] = e.At + cordonsWithin
+		}
+	case Drain:
+		c.went[e.Node] = c.went[e.Node] || c.alone[e.Node] && e.Drain.Status == types.DrainComplete
+	case NodeIs:
+		if at, ok := c.at[e.Node]; ok && e.Object.Mark != "" {
+			c.at[e.Node] = min(at, e.At+heardWithin)
+		}
+	case TookBack, Rebooted:
+		delete(c.went, e.Node)
+		delete(c.at, e.Node)
+	}
+}
+
+// unknown reports that the others may not have heard yet that the node goes.
+func (c connected) unknown(node string, at time.Duration) bool {
+	known, ok := c.at[node]
+	return ok && at < known
 }
 
 // forgotten are nodes whose drains began before etcd was set back.
@@ -124,9 +169,11 @@ func (w wanted) byNobody(e Event, lately time.Duration) bool {
 }
 
 func locked(v *verdict, events []Event) {
-	forgotten := newForgotten()
+	forgotten, connected := newForgotten(), newConnected()
 	for _, e := range events {
-		if forgotten.see(e); e.Kind != LockIs || forgotten.nodes[e.Node] {
+		forgotten.see(e)
+		connected.see(e)
+		if e.Kind != LockIs || forgotten.nodes[e.Node] || connected.went[e.Node] {
 			continue
 		}
 		v.checked++

@@ -123,7 +123,8 @@ func apart(ctx context.Context, off, on []*drainer, rng *rand.Rand) error {
 	return errors.Join(err, failed)
 }
 
-// goAlone lets devices that are cut off reboot once all of them may. Their agents may be killed before it.
+// goAlone lets devices that are cut off reboot once all of them may. Their agents may be killed before it, and each
+// device, by chance, reaches an API server again before it reboots.
 func goAlone(ctx context.Context, off []*drainer, rng *rand.Rand) error {
 	if rng.IntN(2) == 0 {
 		d := off[rng.IntN(len(off))]
@@ -138,6 +139,12 @@ func goAlone(ctx context.Context, off []*drainer, rng *rand.Rand) error {
 		return err
 	}
 	return each(off, func(d *drainer) error {
+		early := d.rng.IntN(2) == 0
+		if early {
+			if err := d.connects(ctx); err != nil {
+				return err
+			}
+		}
 		wait(ctx, soon(d.rng, 5*time.Second)) // the update is installed
 		boots := d.Boots()
 		d.CutPower()
@@ -150,10 +157,27 @@ func goAlone(ctx context.Context, off []*drainer, rng *rand.Rand) error {
 		if err != nil {
 			return err
 		}
+		if early {
+			return nil
+		}
 		wait(ctx, soon(d.rng, 5*time.Second))
 		defer d.Alone(d.Name, false)
 		return d.Cluster.HealNode(d.i)
 	})
+}
+
+// connects gives a device that is COMPLETE its API server back, and waits for long enough that another one could
+// become COMPLETE beside it.
+func (d *drainer) connects(ctx context.Context) error {
+	d.Alone(d.Name, false)
+	if err := d.Cluster.HealNode(d.i); err != nil {
+		return err
+	}
+	if err := d.node(ctx, isCordoned); err != nil {
+		return err
+	}
+	wait(ctx, soon(d.rng, 20*time.Second))
+	return nil
 }
 
 // node waits for a Node of which missing says nothing any more.
@@ -177,6 +201,13 @@ func votes(n *corev1.Node) string {
 func isLost(n *corev1.Node) string {
 	if ready(n) {
 		return "it is Ready"
+	}
+	return ""
+}
+
+func isCordoned(n *corev1.Node) string {
+	if !n.Spec.Unschedulable {
+		return "it is schedulable"
 	}
 	return ""
 }
