@@ -40,13 +40,18 @@ func (t troubles) see(e Event) {
 	t.since[e.Node] = t.since[e.Node] || t.now[e.Node]
 }
 
+// lookedWithin is how recently a drain has looked at what it promises.
+const lookedWithin = 15 * time.Second
+
 // complete judges what was found at the API server while COMPLETE stood, and
 // whether etcd has its quorum without the node: more than half of the voters, or
 // all of the others (docs/wire.md, "Drain lock"). Of the only node of a cluster
-// nothing is evicted: it has nowhere to go.
+// nothing is evicted: it has nowhere to go. What the drain has looked at before
+// etcd was set back may be forgotten when it is COMPLETE.
 func complete(v *verdict, events []Event) {
 	c, why, quorum := newCluster(), map[string]string{}, map[string]string{}
 	trouble := troubles{map[string]bool{}, map[string]bool{}, newRequests()}
+	restored := -lookedWithin
 	stands := map[string]time.Duration{}  // COMPLETE, since when
 	missing := map[string]time.Duration{} // voters that are not Ready, since when
 	joined := map[string]time.Duration{}  // Nodes, since when
@@ -68,6 +73,7 @@ func complete(v *verdict, events []Event) {
 			}
 		case Restored: // and pods with it
 			clear(stands)
+			restored = e.At
 		case Why:
 			why[e.Node] = e.Text
 		case NodeIs:
@@ -84,7 +90,7 @@ func complete(v *verdict, events []Event) {
 		case Drain:
 			if _, is := stands[e.Node]; e.Drain.Status != types.DrainComplete {
 				delete(stands, e.Node)
-			} else if !is {
+			} else if !is && e.At-restored > lookedWithin {
 				stands[e.Node] = e.At
 				quorum[e.Node] = c.quorumWithout(e.Node, func(name string) bool {
 					since, is := missing[name]

@@ -239,6 +239,8 @@ func TestViolationsAreFound(t *testing.T) {
 		{"nobody has the lock after that", at(three, asks("n1"), restored, lockOf("n1", "")), ""},
 		{"nor in the next drain", at(three, restored, asks("n1"), lockOf("n1", "")), "locked"},
 		{"pods are back after that", at(three, drained("n1"), restored, looked("n1", withPods)), ""},
+		{"they are back when COMPLETE comes of a look before that", at(three, drained("n1")[:9], restored, says("n1", types.DrainComplete), looked("n1", withPods)), ""},
+		{"it comes of a look after that", at(three, drained("n1")[:9], restored, 16*time.Second, says("n1", types.DrainComplete), looked("n1", withPods)), "complete"},
 
 		{"the lock is another's", at(three, lockOf("n1", "n2")), "locked"},
 		{"nobody has the lock", at(three, lockOf("n1", "")), "locked"},

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8stypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/zedkube/zedkube/test/devcluster"
@@ -45,13 +47,21 @@ func (n ClusterNode) Join(ctx context.Context, bootID string) ([]byte, error) {
 // AgentKubeconfig is that of the node's zedkube.
 func (n ClusterNode) AgentKubeconfig() ([]byte, error) { return n.Cluster.AgentKubeconfig(n.Index) }
 
+// answersWithin is how long an API server may be away, as while etcd is restored.
+const answersWithin = time.Minute
+
 // Leave implements Kube. A reboot takes longer than the controller manager
-// needs to notice it: it is told at once.
+// needs to notice it: it is told at once, or once the API server answers.
 func (n ClusterNode) Leave(ctx context.Context) error {
 	if err := n.Cluster.StopNode(n.Index); err != nil {
 		return err
 	}
-	if err := n.Cluster.LoseNode(ctx, n.Index); err != nil && !apierrors.IsNotFound(err) { // one that has left has no Node
+	var err error
+	_ = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, answersWithin, true, func(ctx context.Context) (bool, error) {
+		err = n.Cluster.LoseNode(ctx, n.Index)
+		return err == nil || apierrors.IsNotFound(err), nil
+	})
+	if err != nil && !apierrors.IsNotFound(err) { // one that has left has no Node
 		return err
 	}
 	n.Cluster.StopControlPlane(n.Index)
