@@ -262,6 +262,8 @@ func TestViolationsAreFound(t *testing.T) {
 		{"two do for a moment", at(three, reports("n1", true), reports("n2", true), reports("n1", false), minutes, up("n3")), ""},
 		{"the report of one that is killed is left", at(three, reports("n1", true), down("n1"), reports("n2", true), minutes, up("n3")), ""},
 		{"one that is started again does not withdraw it", at(three, reports("n1", true), down("n1"), reports("n2", true), up("n1"), minutes, up("n3")), "one reporter"},
+		{"one does whose term a restored etcd brought back", at(three, leads("n1", true, 6*time.Second), reports("n1", true), up("n2"), restored, leads("n2", true, 10*time.Second), reports("n2", true), 9*time.Second, leads("n1", false, 21*time.Second), 9*time.Second, reports("n1", false)), ""},
+		{"it goes on for long", at(three, leads("n1", true, 6*time.Second), reports("n1", true), up("n2"), restored, leads("n2", true, 10*time.Second), reports("n2", true), 9*time.Second, leads("n1", false, 21*time.Second), minutes, up("n3"), minutes, up("n3")), "one reporter"},
 		{"it does", at(three, reports("n1", true), down("n1"), reports("n2", true), up("n1"), reports("n1", false), minutes, up("n3")), ""},
 		{"and is heard of after that", at(three, down("n1"), reports("n1", true), reports("n2", true), minutes, up("n3")), ""},
 

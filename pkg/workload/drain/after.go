@@ -32,6 +32,8 @@ func complete(f facts, a *action) {
 	case passedBy:
 	case !f.cordoned() && f.rec.Losses <= maxLosses && f.due(cordon):
 		a.verb = cordon
+	case f.lacksLock() && a.try(f, takeLock):
+		a.noteLock(f)
 	}
 	if a.rec.Phase == types.PhaseComplete {
 		a.waits = cmp.Or(a.waits, f.unusedWhy())

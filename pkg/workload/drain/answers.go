@@ -198,7 +198,7 @@ func (s *state) pauseAfterSuccess(now time.Duration, v verb, out outcome) time.D
 		return minBackoff
 	case (v == release || v == deleteNode) && out.gates != "", v == checkLeave:
 		return longWait
-	case v == release, v == deleteNode, v == situations:
+	case v == release, v == deleteNode, v == situations, v == takeLock:
 		return 10 * time.Second
 	case v == storage:
 		return 30 * time.Second

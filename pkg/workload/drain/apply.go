@@ -231,7 +231,7 @@ func (c *Component) beginReport(ctx context.Context, f facts) {
 		return
 	}
 	want := types.DrainConditions{
-		InProgress: drains(c.rec.Phase), Drained: c.rec.Phase == types.PhaseComplete && !c.rec.Dead,
+		InProgress: drains(c.rec.Phase) || f.waitsForLock(), Drained: c.rec.Phase == types.PhaseComplete && !c.rec.Dead,
 		Reason: string(c.rec.Phase), Message: cmp.Or(v.reason, c.rec.Reason),
 	}
 	if c.rec.forced() {

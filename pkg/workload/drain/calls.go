@@ -24,6 +24,7 @@ const (
 	evict
 	check
 	cordonAfterDeadAPI
+	takeLock
 	deleteNode
 	uncordon
 	unkeep
@@ -38,7 +39,7 @@ const (
 
 var verbNames = map[verb]string{
 	enter: "start the drain of", cordon: "cordon", list: "list the pods to evict of", evict: "evict from",
-	check: "check whether anything is left on", cordonAfterDeadAPI: "lock and cordon", deleteNode: "delete", uncordon: "uncordon",
+	check: "check whether anything is left on", cordonAfterDeadAPI: "lock and cordon", takeLock: "take the drain lock for", deleteNode: "delete", uncordon: "uncordon",
 	unkeep: "release the kept cordon of", uncordonLegacy: "uncordon", release: "release the drain lock of",
 	situations: "inspect the pods of", storage: "inspect the volumes of",
 	checkLeave: "inspect the volumes of the former",
@@ -67,16 +68,17 @@ type runningCall struct {
 
 // call is what a call is made with.
 type call struct {
-	observed // by the step that began it
-	verb     verb
-	by       types.Cordon
-	pods     []types.Pod                // of evict and situations
-	alone    bool                       // no other node would take the pods
-	stays    map[string]map[string]bool // as of staying
-	report   types.Event
-	cond     types.DrainConditions
-	leaving  bool // a leave is wanted, among others
-	forGood  bool // the drain is judged as one
+	observed  // by the step that began it
+	verb      verb
+	by        types.Cordon
+	pods      []types.Pod                // of evict and situations
+	alone     bool                       // no other node would take the pods
+	stays     map[string]map[string]bool // as of staying
+	report    types.Event
+	cond      types.DrainConditions
+	leaving   bool              // a leave is wanted, among others
+	forGood   bool              // the drain is judged as one
+	completed map[string]string // as of updateUnlocked
 }
 
 // answer is a call that has ended.
@@ -132,6 +134,7 @@ func (c *Component) begin(ctx context.Context, f facts, lane int, in call) {
 		in.node = types.Node{Name: f.self}
 	}
 	in.leaving, in.forGood = f.requests[byLeave].active, in.verb == deleteNode || f.onlyLeaves()
+	in.completed = f.completed
 	c.running[lane] = &runningCall{call: in}
 	c.calls[lane].Begin(types.Because(ctx, by, why), callTimeout, func(ctx context.Context) outcome {
 		out := c.carryOut(ctx, in)

@@ -51,6 +51,7 @@ type facts struct {
 	others      int           // other nodes there are
 	ends        bool          // the cluster ends with this node, as the tables show it
 	unlocked    string        // which other servers may be draining without the lock, "" for none
+	goes        string        // which other node is complete without the lock, "" for none
 	warnings    []string      // foreign cordons of other nodes that no drain waits for
 	queued      bool          // another node waits at its gates, or drains
 	lease       bool          // the lock is this node's as the cluster shows it, and not known to be held for something else

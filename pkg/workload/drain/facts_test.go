@@ -46,6 +46,7 @@ func calm(phase types.DrainPhase, change ...func(*facts)) facts {
 		f.rec.Told, f.rec.Ended = []types.DrainRequester{deviceOp}, t0-time.Minute
 	}
 	f.registered = true
+	f.lockKnown, f.lock = ends(phase) || phase == types.PhaseEmptying, types.DrainLock{Holder: "n1", BootID: "b"}
 	for _, c := range change {
 		c(&f)
 	}
@@ -203,4 +204,9 @@ func table(t *testing.T, rows []row) {
 			}
 		})
 	}
+}
+
+// locked is the lock as last read.
+func locked(holder string) func(*facts) {
+	return func(f *facts) { f.lock = types.DrainLock{Holder: holder, BootID: "b"} }
 }

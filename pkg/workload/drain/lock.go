@@ -75,7 +75,7 @@ func (r reading) ready() map[string]bool { return outlook.ReadyNodes(r.nodes) }
 // rules are those of the calls that read before they write. What is wanted of one
 // whose request has failed is the same request again: it ends with that error then.
 var rules = map[verb]func(call, reading) next{
-	enter: enterRule, cordonAfterDeadAPI: cordonAfterDeadAPIRule, release: releaseRule,
+	enter: enterRule, cordonAfterDeadAPI: cordonAfterDeadAPIRule, takeLock: takeLockRule, release: releaseRule,
 	list: listRule, check: checkRule, deleteNode: deleteNodeRule, checkLeave: checkLeaveRule,
 }
 
@@ -88,7 +88,11 @@ const lockChanged = "the drain lock was changed by another node a moment ago"
 // enterRule takes the lock if it may be had, and looks whether quorum allows a
 // node to go, before and after; if not, the lock is given back for the others.
 func enterRule(in call, r reading) next {
-	if n, ok := lockAndNodes(in, r); !ok {
+	n, ok := lockAndNodes(in, r)
+	if goes := goesUnlocked(in.nodes, in.node.Name, r.lock.Holder, in.completed); n.do == readNodes && goes != "" && !ours(r.lock, in.node.Name) {
+		return next{out: outcome{gates: goes}}
+	}
+	if !ok {
 		return n
 	}
 	if lack := quorum(r.nodes, in.node.Name); lack != "" {
@@ -98,15 +102,15 @@ func enterRule(in call, r reading) next {
 		}
 		return next{out: out}
 	}
-	if goes := goesUnlocked(r.nodes, in.node.Name); goes != "" {
+	if goes := goesUnlocked(r.nodes, in.node.Name, r.lock.Holder, in.completed); goes != "" {
 		out := outcome{gates: goes}
 		if ours(r.lock, in.node.Name) && !in.node.CordonedForDrain() && r.conflict == nil {
-			return next{do: freeLock, lock: r.lock, out: out} // that node wants it, too
+			return next{do: freeLock, lock: r.lock, out: out} // for that node, which still wants it
 		}
 		return next{out: out}
 	}
-	n, have := takeRule(in, r)
-	if have && slices.Index(r.done, readNodes) == r.last(readNodes) {
+	n, ok = takeRule(in, r)
+	if ok && slices.Index(r.done, readNodes) == r.last(readNodes) {
 		return next{do: readNodes} // a second time
 	}
 	return n
@@ -170,6 +174,16 @@ func cordonAfterDeadAPIRule(in call, r reading) next {
 		return next{do: cordonNode, regardless: true}
 	}
 	return next{out: outcome{err: r.failed}}
+}
+
+// takeLockRule is for a drain that is complete without the lock: a node that waits for
+// it learns for how long, also while this device is off.
+func takeLockRule(in call, r reading) next {
+	if n, ok := lockAndNodes(in, r); !ok {
+		return n
+	}
+	n, _ := takeRule(in, r)
+	return n
 }
 
 // releaseRule frees the lock if it is ours and not needed any longer. While volumes
@@ -254,7 +268,7 @@ func checkRule(in call, r reading) next {
 	if !have {
 		out.check.lock = n.out.gates
 	} else {
-		out.check.lock = goesUnlocked(r.nodes, in.node.Name)
+		out.check.lock = goesUnlocked(r.nodes, in.node.Name, r.lock.Holder, in.completed)
 	}
 	if in.alone && outlook.ReadyPeer(r.ready(), in.node.Name) {
 		if !r.did(readBriefly) {
@@ -378,25 +392,6 @@ type heard struct {
 	holder string // "" for nothing
 	off    bool   // its device, as witnesses prove
 	silent bool   // it changes k3s, and its agent is not heard of
-}
-
-// goesUnlocked says which other node may reboot at any moment, though it may have no
-// lock, "" for none: its drain became complete while no API server answered, or by an
-// operator's word. Its own agent says so in the Node's conditions, for as long as that
-// holds (docs/wire.md, "Drain lock"). What is left of that on a Node that is off or
-// whose cordon an operator keeps is not waited for.
-func goesUnlocked(nodes []types.Node, own string) string {
-	for _, n := range nodes {
-		if n.Name != own && n.Ready == types.ConditionTrue && n.Unschedulable && !n.CordonKept && endsDrain(n.DrainReason) {
-			return fmt.Sprintf("the drain of node %s is complete, and it has not rebooted yet, as its conditions say", n.Name)
-		}
-	}
-	return ""
-}
-
-// endsDrain reports that the reason of DrainInProgress says that the node may reboot.
-func endsDrain(reason string) bool {
-	return reason == string(types.PhaseComplete) || reason == types.DrainForced
 }
 
 // needed says why the holder still needs its lock, "" for it does not: its Node

@@ -69,7 +69,7 @@ func (a *answers) answer(n next, r *reading) {
 func threeNodes() []types.Node {
 	var nodes []types.Node
 	for _, name := range []string{"n1", "n2", "n3"} {
-		nodes = append(nodes, types.Node{Name: name, Ready: types.ConditionTrue, BootID: "b", Etcd: true, EtcdVoter: types.ConditionTrue})
+		nodes = append(nodes, types.Node{Name: name, Ready: types.ConditionTrue, BootID: "b", Etcd: true, EtcdVoter: types.ConditionTrue, Agent: &types.AgentStamp{}})
 	}
 	return nodes
 }
@@ -106,9 +106,15 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		return func(a *answers, _ *call) { a.nodes[1].DrainReason, a.nodes[1].Unschedulable = reason, cordoned }
 	}
 	complete, forced := goes(string(types.PhaseComplete), true), goes(types.DrainForced, true)
+	tableShows := func(_ *answers, in *call) {
+		in.nodes[1].DrainReason, in.nodes[1].Unschedulable = string(types.PhaseComplete), true
+	}
 	tieBreaker := func(a *answers, _ *call) { a.nodes[1].TieBreaker = true }
 	off := func(a *answers, _ *call) { a.nodes[1].Ready, a.nodes[1].Etcd = types.ConditionFalse, false }
-	kept := func(a *answers, _ *call) { a.nodes[1].CordonKept = true }
+	agentGone := func(a *answers, _ *call) { a.nodes[1].StampStale = true }
+	seenIn := func(boot string) change {
+		return func(_ *answers, in *call) { in.completed = map[string]string{"n2": boot} }
+	}
 	goesMeanwhile := func(a *answers, in *call) {
 		a.change = func(r *reading, next apiRequest) {
 			if next == writeLock {
@@ -140,6 +146,8 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"without the nodes neither", enter, []change{fails(readNodes, refused)}, "lock? nodes?", "", refused},
 
 		{"a node that is complete without the lock is waited for", enter, []change{complete}, "lock? nodes?", "drain of node n2 is complete", nil},
+		{"by the table alone", enter, []change{tableShows}, "lock?", "drain of node n2 is complete", nil},
+		{"where our own lock may have to be freed by a fresh list", enter, []change{tableShows, lock(ours)}, "lock? nodes? nodes?", "", nil},
 		{"and one that was called so", enter, []change{forced}, "lock? nodes?", "drain of node n2 is complete", nil},
 		{"a tie-breaker too", enter, []change{complete, tieBreaker}, "lock? nodes?", "drain of node n2 is complete", nil},
 		{"our own lock is freed for it", enter, []change{complete, lock(ours)}, "lock? nodes? free!", "drain of node n2 is complete", nil},
@@ -148,13 +156,18 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"one that drains is not, which may wait for us", enter, []change{goes(string(types.PhaseEmptying), true)}, "lock? nodes? storage? lock! nodes?", "", nil},
 		{"nor one that is schedulable again", enter, []change{goes(string(types.PhaseComplete), false)}, "lock? nodes? storage? lock! nodes?", "", nil},
 		{"nor one that is off", enter, []change{complete, off}, "lock? nodes? storage? lock! nodes?", "", nil},
-		{"nor one whose cordon an operator keeps", enter, []change{complete, kept}, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"nor one whose agent is gone", enter, []change{complete, agentGone}, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"nor one that has rebooted since", enter, []change{complete, seenIn("a")}, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"one that is off since is", enter, []change{complete, off, seenIn("b")}, "lock? nodes?", "drain of node n2 is complete", nil},
 
 		{"a device that may go down any moment is cordoned under the lock", cordonAfterDeadAPI, nil, "lock? nodes? storage? lock! cordon!", "", nil},
 		{"and without it where another node has it", cordonAfterDeadAPI, []change{lock(other)}, "lock? cordon!", "", nil},
 		{"and where it cannot be read", cordonAfterDeadAPI, []change{fails(readLock, refused)}, "lock? cordon!", "", refused},
 		{"and where another was faster", cordonAfterDeadAPI, []change{fails(writeLock, conflict)}, "lock? nodes? storage? lock! cordon!", "", nil},
 		{"a cordon that fails says so", cordonAfterDeadAPI, []change{fails(cordonNode, refused)}, "lock? nodes? storage? lock! cordon!", "", refused},
+
+		{"a drain that is complete takes a lock that is free", takeLock, nil, "lock? nodes? storage? lock!", "", nil},
+		{"and no other", takeLock, []change{lock(other)}, "lock?", "has not rebooted yet", nil},
 
 		{"a lock that is needed no longer is freed", release, []change{lock(ours)}, "lock? nodes? storage? free!", "", nil},
 		{"no other node's is", release, []change{lock(other)}, "lock?", "", nil},

@@ -71,6 +71,14 @@ func TestAPlanForesees(t *testing.T) {
 			func(p *PlanInput) { p.Lock = types.DrainLock{Holder: "a", BootID: "another boot"} }, "", "nothing is in the way",
 			func(f Forecast) bool { return f.Lock.Holder == "a" && f.Lock.Waits == "" },
 		},
+		"a node that is complete without the lock": {
+			func(p *PlanInput) {
+				n := &p.Nodes[0]
+				n.Unschedulable, n.CordonedBy, n.DrainReason, n.Agent = true, &types.Cordon{}, types.DrainForced, &types.AgentStamp{}
+			},
+			types.OutlookSlow, "the drain of node a is complete",
+			func(f Forecast) bool { return f.Lock.Holder == "" && f.Lock.Waits != "" },
+		},
 		"our own lock": {
 			func(p *PlanInput) { p.Lock = types.DrainLock{Holder: "b"} }, "", "nothing is in the way",
 			func(f Forecast) bool { return f.Lock.Mine && f.Lock.Waits == "" },

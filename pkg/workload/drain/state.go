@@ -53,6 +53,7 @@ type memory struct {
 	notPublished bool                     // the present NodeDrainStatus could not be published
 	bootWall     time.Time                // when this boot began, by the wall clock
 	cordons      map[string]time.Duration // since when foreign cordons of other nodes have been seen, by node
+	completed    map[string]string        // boots in which other nodes have said that their drain is complete, by node
 	lock         types.DrainLock          // as last read, here or by an earlier process
 	lockKnown    bool
 	notLock      string        // version of the lock in this node's name that is held for something else
@@ -119,13 +120,13 @@ func (s *state) update(seen observed) facts {
 	s.reportOnce(&s.mem.markerReport, seen.doubted, "fault marker ignored")
 	s.updateCluster(&f)
 	s.boundUnlocked(&f)
+	s.updateUnlocked(&f)
 	s.updateRequests(&f)
 	s.updatePods(&f)
 	f.rec, f.memory = s.rec, s.mem
 	f.pods = slices.Clone(s.mem.pods)
-	goes := goesUnlocked(f.nodes, f.node.Name) // it may do so since the last look
-	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock, goes)
-	f.entered = f.enteredAt != 0 && f.now-f.enteredAt < enteredFor && goes == ""
+	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock, f.goes)
+	f.entered = f.enteredAt != 0 && f.now-f.enteredAt < enteredFor && f.goes == ""
 	if f.lastErr != nil {
 		f.trouble = phrase.Cut(f.lastErr.Error(), maxError)
 	}

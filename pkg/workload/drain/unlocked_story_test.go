@@ -1,7 +1,10 @@
 package drain
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +16,7 @@ import (
 // neighbour is n2 of a stage, with an agent of its own.
 type neighbour struct {
 	zedagent source
+	k3s      pubsub.Table[types.KubeLifecycle]
 	api      pubsub.Table[types.APIStatus]
 	status   recorder
 	force    string
@@ -28,7 +32,7 @@ func (s *stage) neighbour() *neighbour {
 	c := s.component()
 	c.DeviceOp, c.Update, c.Operator, c.API, c.Status = &n.zedagent, &source{}, &source{}, &n.api, &n.status
 	c.Info, c.NodePods = info, &pubsub.Table[types.Pod]{}
-	c.Progress, c.Journal = &explained{}, &journal{}
+	c.Progress, c.Journal, c.Lifecycle = &explained{}, &journal{}, &n.k3s
 	c.ForceFiles, c.FaultMarker, c.Markers = []string{n.force}, n.force+"-wait", nil
 	n.stop = s.start(c)
 	return n
@@ -60,43 +64,221 @@ func (s *stage) drainsAlone(n *neighbour) {
 	}
 }
 
+// beside lets n2 become complete without the lock, which n1 has for a drain that cannot end yet.
+func (s *stage) beside(n *neighbour) {
+	s.t.Helper()
+	s.drainsAlone(n)
+	s.kube.Block(appZero, true)
+	s.request(&s.zedagent, deviceOp)
+	time.Sleep(20 * time.Second)
+	s.cordoned(true, true)
+	n.answers(true)
+	time.Sleep(time.Second)
+	if row, _ := s.nodes.Get("n2"); !row.Unschedulable || row.DrainReason != string(types.PhaseComplete) {
+		s.t.Fatalf("n2 is cordoned: %t, reason %s", row.Unschedulable, row.DrainReason)
+	}
+}
+
+// stays checks that n1 is not Complete in d.
+func (s *stage) stays(d time.Duration) {
+	s.t.Helper()
+	time.Sleep(d)
+	synctest.Wait()
+	if is, _ := s.status.Get(types.Global); final(is.Status) {
+		s.t.Fatalf("n1 is %v", is.Status)
+	}
+}
+
 func TestADrainWaitsForANodeThatIsCompleteWithoutTheLock(t *testing.T) {
-	for name, connects := range map[string]func(*stage, *neighbour){
-		"before the lock was had": func(s *stage, n *neighbour) {
-			n.answers(true)
-			time.Sleep(time.Second)
-			s.request(&s.zedagent, deviceOp)
-		},
-		"between the cordon and COMPLETE": func(s *stage, n *neighbour) {
-			s.kube.Block(appZero, true)
-			s.request(&s.zedagent, deviceOp)
-			time.Sleep(20 * time.Second)
-			s.cordoned(true, true)
-			n.answers(true)
-			time.Sleep(time.Second)
-			s.kube.Block(appZero, false)
-		},
+	story(t, 1, func(s *stage) {
+		n := s.neighbour()
+		defer func() { n.stop() }()
+		defer s.run()()
+		s.beside(n)
+		s.kube.Block(appZero, false)
+		s.stays(10 * time.Minute)
+		if n.is() != types.DrainComplete || s.waited("drain of node n2 is complete") == 0 {
+			t.Errorf("n2 is %v, which has not rebooted; n1 said that it waits for it %d times", n.is(), s.waited("drain of node n2 is complete"))
+		}
+		_ = n.zedagent.Unpublish(types.Global)
+		time.Sleep(time.Minute)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestADrainWaitsAtItsGatesForANodeThatIsCompleteWithoutTheLock(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		n := s.neighbour()
+		defer func() { n.stop() }()
+		defer s.run()()
+		s.beside(n)
+		_ = s.zedagent.Unpublish(types.Global)
+		time.Sleep(500 * time.Millisecond)
+		s.request(&s.zedagent, deviceOp)
+		looks := len(s.kube.Calls("nodes"))
+		for range 60 {
+			time.Sleep(100 * time.Millisecond)
+			s.cordoned(false, false)
+		}
+		if looks = len(s.kube.Calls("nodes")) - looks; s.waited("node n2 ") == 0 || looks > 5 {
+			t.Errorf("it said %d times that it waits for n2, and listed the nodes %d times", s.waited("node n2 "), looks)
+		}
+		s.kube.Block(appZero, false)
+		s.stays(10 * time.Minute)
+		if l := s.kube.Lock(); l.Holder != "n2" {
+			t.Errorf("the lock, which was free, is %q's", l.Holder)
+		}
+	})
+}
+
+func TestADrainWaitsForTheRebootOfANodeThatWasCompleteWithoutTheLock(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.ChangeNode("n2", func(n *types.Node) { n.Etcd = false }) // or quorum would be missing
+		n := s.neighbour()
+		defer s.run()()
+		s.beside(n)
+		s.kube.Block(appZero, false)
+		s.stays(time.Minute)
+		n.stop()
+		s.kube.ChangeNode("n2", func(n *types.Node) { n.Ready = types.ConditionUnknown })
+		s.stays(time.Hour)
+		s.kube.ChangeNode("n2", func(n *types.Node) { n.Ready, n.BootID = types.ConditionTrue, "boot-9" })
+		time.Sleep(time.Minute) // it has rebooted, whatever its agent, which is not up yet, has said
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestADrainDoesNotWaitForWhatAnAgentThatIsGoneHasSaid(t *testing.T) {
+	complete := func(n *types.Node) {
+		n.Unschedulable, n.CordonedBy, n.DrainReason = true, &types.Cordon{By: "zedkube"}, string(types.PhaseComplete)
+	}
+	for name, changes := range map[string][]func(*types.Node){
+		"its stamp is stale":                 {complete, func(n *types.Node) { n.StampStale = true }},
+		"it was off before this drain began": {complete, func(n *types.Node) { n.Ready, n.Etcd = types.ConditionUnknown, false }},
+		"it drains again":                    {complete, func(n *types.Node) { n.DrainInProgress = types.ConditionTrue }},
+		"it is schedulable":                  {complete, func(n *types.Node) { n.Unschedulable = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, 1, func(s *stage) {
-				n := s.neighbour()
-				defer func() { n.stop() }()
+				for _, change := range changes {
+					s.kube.ChangeNode("n2", change)
+				}
 				defer s.run()()
-				s.drainsAlone(n)
-				connects(s, n)
-				time.Sleep(10 * time.Minute)
-				if is, _ := s.status.Get(types.Global); final(is.Status) || n.is() != types.DrainComplete {
-					t.Errorf("n1 is %v, n2 %v, which has not rebooted", is.Status, n.is())
-				}
-				if row, _ := s.nodes.Get("n2"); !row.Unschedulable || s.waited("node n2 ") == 0 {
-					t.Errorf("n2 is cordoned: %t; n1 said that it waits for it %d times", row.Unschedulable, s.waited("node n2 "))
-				}
-				_ = n.zedagent.Unpublish(types.Global) // as after its reboot
-				time.Sleep(time.Minute)
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(5 * time.Minute) // with the window for agents that know no lock
 				s.is(types.DrainComplete, deviceOp)
 			})
 		})
 	}
+}
+
+// refusing is an API server that lets no cordon through.
+type refusing struct {
+	Kube
+	now atomic.Bool
+}
+
+func (r *refusing) Cordon(ctx context.Context, node string, by types.Cordon) error {
+	if r.now.Load() {
+		return errors.New("500")
+	}
+	return r.Kube.Cordon(ctx, node, by)
+}
+
+func TestNoCordonFollowsOnceAnotherNodeIsKnownToBeComplete(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		n := s.neighbour()
+		defer func() { n.stop() }()
+		kube := &refusing{Kube: s.kube}
+		kube.now.Store(true)
+		s.via = kube
+		defer s.run()()
+		s.drainsAlone(n)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(2 * time.Second)
+		if l := s.kube.Lock(); l.Holder != "n1" {
+			t.Fatalf("the lock is %q's", l.Holder)
+		}
+		n.answers(true)
+		time.Sleep(100 * time.Millisecond)
+		kube.now.Store(false)
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			s.cordoned(false, false)
+		}
+		if l := s.kube.Lock(); l.Holder != "n2" {
+			t.Errorf("the lock, which nothing was done under, is %q's", l.Holder)
+		}
+	})
+}
+
+// behind is an API server whose lists show no conditions of drains yet.
+type behind struct{ Kube }
+
+func (b behind) FreshNodes(ctx context.Context) ([]types.Node, error) {
+	nodes, err := b.Kube.FreshNodes(ctx)
+	for i := range nodes {
+		nodes[i].DrainReason = ""
+	}
+	return nodes, err
+}
+
+func TestWhatTheWatchShowsOfANodeThatIsCompleteCountsAfterTheLook(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		n := s.neighbour()
+		defer func() { n.stop() }()
+		s.via = behind{s.kube}
+		defer s.run()()
+		s.beside(n)
+		s.kube.Block(appZero, false)
+		s.stays(10 * time.Minute)
+	})
+}
+
+func TestANodeThatIsCompleteTakesTheLockOnceItIsFree(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		n := s.neighbour()
+		defer func() { n.stop() }()
+		defer s.run()()
+		s.beside(n)
+		_ = s.zedagent.Unpublish(types.Global)
+		time.Sleep(30 * time.Second)
+		if l := s.kube.Lock(); l.Holder != "n2" {
+			t.Errorf("the lock is %q's", l.Holder)
+		}
+		writes := len(s.kube.Calls("setlock"))
+		time.Sleep(10 * time.Minute)
+		if n := len(s.kube.Calls("setlock")) - writes; n > 0 {
+			t.Errorf("it has written its lock %d times since", n)
+		}
+	})
+}
+
+// A change of k3s needs the lock: no drain may wait for it that has that.
+func TestAForcedDrainForK3sWaitsForTheLock(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		n := s.neighbour()
+		defer func() { n.stop() }()
+		s.kube.Block(appZero, true)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(20 * time.Second)
+		_ = n.k3s.Publish(types.Global, types.KubeLifecycle{Drain: types.NodeDrainRequest{RequestedAt: time.Now()}})
+		time.Sleep(20 * time.Second)
+		s.write(n.force, `{"Status":9}`)
+		time.Sleep(20 * time.Second)
+		if row, _ := s.nodes.Get("n2"); !row.Unschedulable || row.DrainReason != types.DrainForced || row.DrainInProgress != types.ConditionTrue {
+			t.Errorf("n2 is cordoned: %t, reason %s, in progress %s", row.Unschedulable, row.DrainReason, row.DrainInProgress)
+		}
+		s.kube.Block(appZero, false)
+		time.Sleep(time.Minute)
+		s.is(types.DrainComplete, deviceOp)
+		_ = s.zedagent.Unpublish(types.Global)
+		time.Sleep(time.Minute)
+		if row, _ := s.nodes.Get("n2"); s.kube.Lock().Holder != "n2" || row.DrainInProgress == types.ConditionTrue {
+			t.Errorf("the lock is %q's; n2 is in progress: %s", s.kube.Lock().Holder, row.DrainInProgress)
+		}
+	})
 }
 
 func TestADrainWaitsForANodeThatWasForcedWithoutTheLock(t *testing.T) {

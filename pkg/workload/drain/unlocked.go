@@ -1,0 +1,83 @@
+package drain
+
+import (
+	"fmt"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// A drain that became complete while no API server answered, or by an operator's word,
+// need not have the lock. Its agent says so in the conditions of its Node, and the drains
+// of other nodes wait (docs/wire.md, "Drain lock", 7).
+
+// endsDrain reports that the reason of DrainInProgress says that the drain is complete.
+func endsDrain(reason string) bool {
+	return reason == string(types.PhaseComplete) || reason == types.DrainForced
+}
+
+// mayReboot reports that the drain of another node is complete, as its agent says in its
+// conditions. What an agent that is gone has said of it counts no longer.
+func mayReboot(n types.Node) bool {
+	return n.Unschedulable && n.DrainInProgress != types.ConditionTrue && endsDrain(n.DrainReason) && !n.Foreign()
+}
+
+// goesUnlocked says which other node than the lock's holder may reboot at any moment, ""
+// for none. completed has the boots in which that was seen, by node: a reboot that began
+// meanwhile is waited for. One that began before this node wanted to go is not: etcd's
+// quorum and the volumes are judged as ever, and a device may be off for good.
+func goesUnlocked(nodes []types.Node, own, holder string, completed map[string]string) string {
+	for _, n := range nodes {
+		if n.Name == own || n.Name == holder || !mayReboot(n) {
+			continue
+		}
+		if boot, seen := completed[n.Name]; seen && n.BootID == boot || !seen && n.Ready == types.ConditionTrue {
+			return fmt.Sprintf("the drain of node %s is complete, and it has not rebooted yet, as its conditions say", n.Name)
+		}
+	}
+	return ""
+}
+
+// updateUnlocked notes in which boot the drains of other nodes are complete, and which
+// of them this drain waits for. Of the lock's holder the lock says it, and only
+// that it has rebooted since is noted.
+func (s *state) updateUnlocked(f *facts) {
+	was, completed := s.mem.completed, map[string]string{}
+	holder, before := f.lockLease.Holder, f.lockLease.BootID
+	if holder == "" { // or the Leases are not watched
+		holder, before = s.mem.lock.Holder, s.mem.lock.BootID
+	}
+	for _, n := range f.nodes {
+		boot, seen := was[n.Name]
+		switch {
+		case !mayReboot(n):
+		case n.Name == holder && before != "" && before != n.BootID:
+			completed[n.Name] = before
+		case n.Name == holder:
+		case seen:
+			completed[n.Name] = boot
+		case n.Ready == types.ConditionTrue:
+			completed[n.Name] = n.BootID
+		}
+	}
+	s.mem.completed = completed
+	f.goes = goesUnlocked(f.nodes, f.node.Name, holder, completed)
+}
+
+// lacksLock reports that a drain which is complete does not have the lock. One that an
+// operator has released is not missed.
+func (f facts) lacksLock() bool {
+	if f.rec.Phase != types.PhaseComplete {
+		return false
+	}
+	if f.lockKnown {
+		return !ours(f.lock, f.node.Name)
+	}
+	return f.known && f.synced && !f.lease
+}
+
+// waitsForLock reports that a drain is complete, and what it was requested for is not done
+// without the lock: a change of k3s. Nor does a leave reboot the device.
+func (f facts) waitsForLock() bool {
+	_, operator := f.requests[byOperator]
+	return f.lacksLock() && !f.device() && !operator
+}
