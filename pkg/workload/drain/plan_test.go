@@ -76,7 +76,7 @@ func TestAPlanForesees(t *testing.T) {
 				n := &p.Nodes[0]
 				n.Unschedulable, n.CordonedBy, n.DrainReason, n.Agent = true, &types.Cordon{}, types.DrainForced, &types.AgentStamp{}
 			},
-			types.OutlookSlow, "the drain of node a is complete",
+			types.OutlookSlow, "the drain of node c is complete",
 			func(f Forecast) bool { return f.Lock.Holder == "" && f.Lock.Waits != "" },
 		},
 		"our own lock": {
