@@ -52,7 +52,7 @@ func scenes() []Scene {
 				"many by themselves at what they do for lost nodes",
 		},
 		{
-			Name: "reporters", Takes: 25 * time.Minute, Package: "test/hosts", Test: "TestSoakKilledReportersAreFollowed", Needs: devcluster.CanHost,
+			Name: "reporters", Takes: 21 * time.Minute, Package: "test/hosts", Test: "TestSoakKilledReportersAreFollowed", Needs: devcluster.CanHost,
 			Does: "the agent of the node that reports is killed, on hosts of their own",
 		},
 		{

@@ -165,12 +165,12 @@ func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	switch {
 	case n.Drained == types.ConditionTrue:
 		c.Drain = "drained"
+	case n.DrainReason == types.DrainForced:
+		c.Drain = "forced"
 	case n.DrainInProgress == types.ConditionTrue && n.DrainReason == string(types.PhaseGates):
 		c.Drain = "waiting"
 	case n.DrainInProgress == types.ConditionTrue:
 		c.Drain = "draining"
-	case n.DrainReason == types.DrainForced:
-		c.Drain = "forced"
 	}
 	for _, p := range n.Conditions {
 		if p.Status == types.ConditionTrue {

@@ -47,7 +47,7 @@ func TestTheDrainOfANodeIsInAWord(t *testing.T) {
 		"waiting":  {DrainInProgress: types.ConditionTrue, DrainReason: string(types.PhaseGates)},
 		"draining": {DrainInProgress: types.ConditionTrue, DrainReason: string(types.PhaseEmptying)},
 		"drained":  {Drained: types.ConditionTrue, DrainReason: string(types.PhaseComplete)},
-		"forced":   {Drained: types.ConditionFalse, DrainReason: types.DrainForced},
+		"forced":   {Drained: types.ConditionFalse, DrainInProgress: types.ConditionTrue, DrainReason: types.DrainForced},
 	} {
 		if got := NodesOf([]types.Node{n}, "")[0].Drain; got != want {
 			t.Errorf("%+v is %q, want %q", n, got, want)

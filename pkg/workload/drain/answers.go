@@ -198,8 +198,10 @@ func (s *state) pauseAfterSuccess(now time.Duration, v verb, out outcome) time.D
 		return minBackoff
 	case (v == release || v == deleteNode) && out.gates != "", v == checkLeave:
 		return longWait
-	case v == release, v == deleteNode, v == situations, v == takeLock:
+	case v == release, v == deleteNode, v == situations:
 		return 10 * time.Second
+	case v == takeLock: // sooner than yieldFor
+		return 5 * time.Second
 	case v == storage:
 		return 30 * time.Second
 	}

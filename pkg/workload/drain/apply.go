@@ -230,8 +230,10 @@ func (c *Component) beginReport(ctx context.Context, f facts) {
 	if c.busy(reporting) || !f.known || !f.living() {
 		return
 	}
+	decided := f
+	decided.rec = c.rec
 	want := types.DrainConditions{
-		InProgress: drains(c.rec.Phase) || f.waitsForLock(), Drained: c.rec.Phase == types.PhaseComplete && !c.rec.Dead,
+		InProgress: drains(c.rec.Phase) || decided.waitsForLock(), Drained: c.rec.Phase == types.PhaseComplete && !c.rec.Dead,
 		Reason: string(c.rec.Phase), Message: cmp.Or(v.reason, c.rec.Reason),
 	}
 	if c.rec.forced() {

@@ -97,15 +97,15 @@ func enterRule(in call, r reading) next {
 	}
 	if lack := quorum(r.nodes, in.node.Name); lack != "" {
 		out := outcome{gates: lack, check: checked{quorum: lack}}
-		if ours(r.lock, in.node.Name) && !in.node.CordonedForDrain() && r.conflict == nil {
-			return next{do: freeLock, lock: r.lock, out: out} // nothing has been done under it
+		if unusedLock(in, r) {
+			return next{do: freeLock, lock: r.lock, out: out}
 		}
 		return next{out: out}
 	}
 	if goes := goesUnlocked(r.nodes, in.node.Name, r.lock.Holder, in.completed); goes != "" {
 		out := outcome{gates: goes}
-		if ours(r.lock, in.node.Name) && !in.node.CordonedForDrain() && r.conflict == nil {
-			return next{do: freeLock, lock: r.lock, out: out} // for that node, which still wants it
+		if unusedLock(in, r) { // that node still wants it
+			return next{do: freeLock, lock: r.lock, out: out}
 		}
 		return next{out: out}
 	}
@@ -114,6 +114,13 @@ func enterRule(in call, r reading) next {
 		return next{do: readNodes} // a second time
 	}
 	return n
+}
+
+// unusedLock reports that the lock is ours and nothing has been done under it: what one of an
+// earlier boot, or of a drain that has ended, was taken for may not be over.
+func unusedLock(in call, r reading) bool {
+	own, _ := nodeNamed(r.nodes, in.node.Name)
+	return ours(r.lock, in.node.Name) && r.lock.BootID == own.BootID && !r.lock.Ended && !in.node.CordonedForDrain() && r.conflict == nil
 }
 
 // lockAndNodes reads the lock, and the nodes where it may be had by what the table

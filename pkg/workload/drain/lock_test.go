@@ -111,6 +111,7 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 	}
 	tieBreaker := func(a *answers, _ *call) { a.nodes[1].TieBreaker = true }
 	off := func(a *answers, _ *call) { a.nodes[1].Ready, a.nodes[1].Etcd = types.ConditionFalse, false }
+	byDrain := func(a *answers, _ *call) { a.nodes[1].CordonedBy = &types.Cordon{} }
 	agentGone := func(a *answers, _ *call) { a.nodes[1].StampStale = true }
 	seenIn := func(boot string) change {
 		return func(_ *answers, in *call) { in.completed = map[string]string{"n2": boot} }
@@ -158,6 +159,10 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"nor one that is off", enter, []change{complete, off}, "lock? nodes? storage? lock! nodes?", "", nil},
 		{"nor one whose agent is gone", enter, []change{complete, agentGone}, "lock? nodes? storage? lock! nodes?", "", nil},
 		{"nor one that has rebooted since", enter, []change{complete, seenIn("a")}, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"one that has, and is still cordoned by its drain, is", enter, []change{complete, seenIn("a"), byDrain}, "lock? nodes?", "node n2 is still cordoned by its drain", nil},
+		{"and one that is not Ready again", enter, []change{complete, off, seenIn("a")}, "lock? nodes?", "node n2, which was drained, is not Ready again", nil},
+		{"a lock of an earlier boot is not freed for it", enter, []change{complete, lock(types.DrainLock{Holder: "n1", BootID: "a"})}, "lock? nodes?", "drain of node n2 is complete", nil},
+		{"nor for want of quorum", enter, []change{noQuorum, lock(types.DrainLock{Holder: "n1", BootID: "a"})}, "lock? nodes?", "without this node", nil},
 		{"one that is off since is", enter, []change{complete, off, seenIn("b")}, "lock? nodes?", "drain of node n2 is complete", nil},
 
 		{"a device that may go down any moment is cordoned under the lock", cordonAfterDeadAPI, nil, "lock? nodes? storage? lock! cordon!", "", nil},

@@ -38,8 +38,8 @@ type note struct {
 	fields logrus.Fields
 }
 
-// memory is what one process knows beyond its record. Losing it costs time,
-// never correctness.
+// memory is what one process knows beyond its record. Losing it costs time, never
+// correctness, but for completed: a node that is off by then is no longer waited for.
 type memory struct {
 	started      time.Duration            // the first look
 	missing      time.Duration            // since when a living API knows no own node; 0 while it does

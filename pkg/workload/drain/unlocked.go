@@ -21,17 +21,23 @@ func mayReboot(n types.Node) bool {
 	return n.Unschedulable && n.DrainInProgress != types.ConditionTrue && endsDrain(n.DrainReason) && !n.Foreign()
 }
 
-// goesUnlocked says which other node than the lock's holder may reboot at any moment, ""
-// for none. completed has the boots in which that was seen, by node: a reboot that began
-// meanwhile is waited for. One that began before this node wanted to go is not: etcd's
-// quorum and the volumes are judged as ever, and a device may be off for good.
+// goesUnlocked says for which other node than the lock's holder a drain waits that may
+// have no lock, "" for none. completed has the boots in which its drain was seen to be
+// complete, by node: it is waited for until it is back from that, as a holder of the lock
+// is. One that was never seen Ready like this is not: etcd's quorum and the volumes
+// are judged as ever, and a device may be off for good.
 func goesUnlocked(nodes []types.Node, own, holder string, completed map[string]string) string {
 	for _, n := range nodes {
 		if n.Name == own || n.Name == holder || !mayReboot(n) {
 			continue
 		}
-		if boot, seen := completed[n.Name]; seen && n.BootID == boot || !seen && n.Ready == types.ConditionTrue {
+		switch boot, seen := completed[n.Name]; {
+		case seen && n.BootID == boot, !seen && n.Ready == types.ConditionTrue:
 			return fmt.Sprintf("the drain of node %s is complete, and it has not rebooted yet, as its conditions say", n.Name)
+		case seen && n.Ready != types.ConditionTrue:
+			return fmt.Sprintf("node %s, which was drained, is not Ready again", n.Name)
+		case seen && n.CordonedForDrain() && !n.TieBreaker && !n.CordonKept: // it may be complete in the new boot, too
+			return fmt.Sprintf("node %s is still cordoned by its drain", n.Name)
 		}
 	}
 	return ""
@@ -75,9 +81,11 @@ func (f facts) lacksLock() bool {
 	return f.known && f.synced && !f.lease
 }
 
-// waitsForLock reports that a drain is complete, and what it was requested for is not done
-// without the lock: a change of k3s. Nor does a leave reboot the device.
+// waitsForLock reports that a drain is complete, and lacks the lock for what it was
+// requested for: a change of k3s. Nor does a leave reboot the device. A person who asks as
+// well may reboot it, but to wait for that could be to wait for one another.
 func (f facts) waitsForLock() bool {
 	_, operator := f.requests[byOperator]
-	return f.lacksLock() && !f.device() && !operator
+	_, k3s := f.requests[byK3s]
+	return f.lacksLock() && !f.device() && (k3s || !operator)
 }

@@ -3,7 +3,10 @@ package drain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,6 +19,7 @@ import (
 // neighbour is n2 of a stage, with an agent of its own.
 type neighbour struct {
 	zedagent source
+	operator source
 	k3s      pubsub.Table[types.KubeLifecycle]
 	api      pubsub.Table[types.APIStatus]
 	status   recorder
@@ -30,7 +34,7 @@ func (s *stage) neighbour() *neighbour {
 	info := &pubsub.Table[types.EdgeNodeInfo]{}
 	_ = info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n2"})
 	c := s.component()
-	c.DeviceOp, c.Update, c.Operator, c.API, c.Status = &n.zedagent, &source{}, &source{}, &n.api, &n.status
+	c.DeviceOp, c.Update, c.Operator, c.API, c.Status = &n.zedagent, &source{}, &n.operator, &n.api, &n.status
 	c.Info, c.NodePods = info, &pubsub.Table[types.Pod]{}
 	c.Progress, c.Journal, c.Lifecycle = &explained{}, &journal{}, &n.k3s
 	c.ForceFiles, c.FaultMarker, c.Markers = []string{n.force}, n.force+"-wait", nil
@@ -142,8 +146,12 @@ func TestADrainWaitsForTheRebootOfANodeThatWasCompleteWithoutTheLock(t *testing.
 		n.stop()
 		s.kube.ChangeNode("n2", func(n *types.Node) { n.Ready = types.ConditionUnknown })
 		s.stays(time.Hour)
-		s.kube.ChangeNode("n2", func(n *types.Node) { n.Ready, n.BootID = types.ConditionTrue, "boot-9" })
-		time.Sleep(time.Minute) // it has rebooted, whatever its agent, which is not up yet, has said
+		s.kube.ChangeNode("n2", func(n *types.Node) { n.BootID = "boot-9" })
+		s.stays(time.Hour)
+		s.kube.ChangeNode("n2", func(n *types.Node) { n.Ready = types.ConditionTrue })
+		s.stays(time.Hour) // its drain may be complete again, in this boot
+		s.kube.ChangeNode("n2", func(n *types.Node) { n.CordonKept = true })
+		time.Sleep(time.Minute)
 		s.is(types.DrainComplete, deviceOp)
 	})
 }
@@ -254,16 +262,45 @@ func TestANodeThatIsCompleteTakesTheLockOnceItIsFree(t *testing.T) {
 	})
 }
 
+// noting notes the conditions that are written.
+type noting struct {
+	Kube
+	mu      sync.Mutex
+	written []string
+}
+
+func (w *noting) SetDrainConditions(ctx context.Context, node string, is types.DrainConditions) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if text := fmt.Sprint(is.Reason, " ", is.InProgress); !slices.Contains(w.written, text) {
+		w.written = append(w.written, text)
+	}
+	return w.Kube.SetDrainConditions(ctx, node, is)
+}
+
 // A change of k3s needs the lock: no drain may wait for it that has that.
 func TestAForcedDrainForK3sWaitsForTheLock(t *testing.T) {
+	for name, operator := range map[string]bool{"alone": false, "and a person asks as well": true} {
+		t.Run(name, func(t *testing.T) { forcedForK3s(t, operator) })
+	}
+}
+
+func forcedForK3s(t *testing.T, operator bool) {
+	t.Helper()
 	story(t, 1, func(s *stage) {
+		w := &noting{Kube: s.kube}
+		s.via = w
 		n := s.neighbour()
+		s.via = nil
 		defer func() { n.stop() }()
 		s.kube.Block(appZero, true)
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(20 * time.Second)
 		_ = n.k3s.Publish(types.Global, types.KubeLifecycle{Drain: types.NodeDrainRequest{RequestedAt: time.Now()}})
+		if operator {
+			s.request(&n.operator, nobody)
+		}
 		time.Sleep(20 * time.Second)
 		s.write(n.force, `{"Status":9}`)
 		time.Sleep(20 * time.Second)
@@ -277,6 +314,12 @@ func TestAForcedDrainForK3sWaitsForTheLock(t *testing.T) {
 		time.Sleep(time.Minute)
 		if row, _ := s.nodes.Get("n2"); s.kube.Lock().Holder != "n2" || row.DrainInProgress == types.ConditionTrue {
 			t.Errorf("the lock is %q's; n2 is in progress: %s", s.kube.Lock().Holder, row.DrainInProgress)
+		}
+		_ = n.k3s.Publish(types.Global, types.KubeLifecycle{})
+		_ = n.operator.Unpublish(types.Global)
+		time.Sleep(time.Minute)
+		if want := []string{"Gates true", "Forced true", "Forced false", "Idle false"}; !slices.Equal(w.written, want) {
+			t.Errorf("the conditions were %q, want %q", w.written, want)
 		}
 	})
 }
