@@ -212,18 +212,27 @@ func (c *Cluster) indexOf(h *host) int {
 }
 
 // againKubelet starts the kubelet of a node that has ended as p, as one does that
-// starts while its API server does not answer.
+// starts while its API server does not answer: once that answers.
 func (c *Cluster) againKubelet(i int, p *process, why error) {
 	c.crew.failed(why)
-	if !c.crew.pause(time.Second) {
-		return
+	for c.crew.pause(time.Second) {
+		err := c.startAgain(i, p)
+		if err == nil {
+			return
+		}
+		fmt.Fprintln(c.log, "devcluster:", err)
 	}
+}
+
+// startAgain starts the kubelet of node i, if it is still the one that has ended as p.
+func (c *Cluster) startAgain(i int, p *process) error {
 	c.kubeletsMu.Lock()
 	defer c.kubeletsMu.Unlock()
 	if c.kubelets[i] != p {
-		return
+		return nil
 	}
-	if err := c.runKubelet(i); err != nil {
-		fmt.Fprintln(c.log, "devcluster:", err)
+	if err := c.register(i); err != nil {
+		return err
 	}
+	return c.runKubelet(i)
 }

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // server is one program of the control plane on loopback.
@@ -42,8 +40,8 @@ func (c *Cluster) KeepEtcd(ctx context.Context) error {
 
 // RestoreEtcd gives the cluster back what KeepEtcd has kept: later objects are
 // gone, and resource versions begin again where they were. The control plane
-// restarts, as k3s does with --cluster-reset-restore-path. The kubelets that run say
-// again in which boot their nodes are, as a real one does with every heartbeat.
+// restarts, as k3s does with --cluster-reset-restore-path. The kubelets that run
+// register again, as real ones do.
 func (c *Cluster) RestoreEtcd(ctx context.Context) error {
 	if err := c.restartServers(ctx, func() error { return replaceDir(c.etcdData(c.block.seat()), c.keptEtcd()) }); err != nil {
 		return err
@@ -54,7 +52,7 @@ func (c *Cluster) RestoreEtcd(ctx context.Context) error {
 		if kubelet == nil {
 			continue
 		}
-		if err := c.report(ctx, i, "bootID", c.bootIDs[i]); err != nil && !apierrors.IsNotFound(err) {
+		if err := c.register(i); err != nil {
 			return err
 		}
 	}
