@@ -43,10 +43,13 @@ func (t troubles) see(e Event) {
 // lookedWithin is how recently a drain has looked at what it promises.
 const lookedWithin = 15 * time.Second
 
+// nowhereFor is how long no other node takes pods until a drain evicts nothing.
+const nowhereFor = time.Minute
+
 // complete judges what was found at the API server while COMPLETE stood, and
 // whether etcd has its quorum without the node: more than half of the voters, or
 // all of the others (docs/wire.md, "Drain lock"). Of the only node of a cluster
-// nothing is evicted: it has nowhere to go. What the drain has looked at before
+// nothing is evicted, nor where no other node has taken pods for long: they have nowhere to go. What the drain has looked at before
 // etcd was set back may be forgotten when it is COMPLETE.
 func complete(v *verdict, events []Event) {
 	c, why, quorum := newCluster(), map[string]string{}, map[string]string{}
@@ -55,13 +58,18 @@ func complete(v *verdict, events []Event) {
 	stands := map[string]time.Duration{}  // COMPLETE, since when
 	missing := map[string]time.Duration{} // voters that are not Ready, since when
 	joined := map[string]time.Duration{}  // Nodes, since when
+	able := map[string]bool{}             // Nodes that are Ready and schedulable
+	takes := map[string]time.Duration{}   // Nodes that were Ready and schedulable, when last
 	lone := func(node string, at time.Duration) bool {
+		none := true
 		for other, since := range joined {
-			if other != node && at-since > v.Late {
-				return false
-			}
+			none = none && (other == node || at-since <= v.Late)
 		}
-		return true
+		nowhere := strings.Contains(why[node], "no other node is Ready and schedulable")
+		for other, last := range takes {
+			nowhere = nowhere && (other == node || !able[other] && at-last >= nowhereFor-v.Late)
+		}
+		return none || nowhere
 	}
 	for _, e := range events {
 		c.see(e)
@@ -81,6 +89,9 @@ func complete(v *verdict, events []Event) {
 				delete(joined, e.Node)
 			} else if !is {
 				joined[e.Node] = e.At
+			}
+			if now := e.Object.Ready && !e.Object.Unschedulable && !e.Object.Gone; now || able[e.Node] {
+				takes[e.Node], able[e.Node] = e.At, now
 			}
 			if _, is := missing[e.Node]; !is && !e.Object.Ready {
 				missing[e.Node] = e.At
