@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // server is one program of the control plane on loopback.
@@ -40,8 +42,9 @@ func (c *Cluster) KeepEtcd(ctx context.Context) error {
 
 // RestoreEtcd gives the cluster back what KeepEtcd has kept: later objects are
 // gone, and resource versions begin again where they were. The control plane
-// restarts, as k3s does with --cluster-reset-restore-path. The kubelets that run
-// register again, as real ones do.
+// restarts, as k3s does with --cluster-reset-restore-path. The kubelets that run say
+// again in which boot their nodes are, as a real one does with every heartbeat; their
+// Leases they renew by themselves.
 func (c *Cluster) RestoreEtcd(ctx context.Context) error {
 	if err := c.restartServers(ctx, func() error { return replaceDir(c.etcdData(c.block.seat()), c.keptEtcd()) }); err != nil {
 		return err
@@ -52,7 +55,7 @@ func (c *Cluster) RestoreEtcd(ctx context.Context) error {
 		if kubelet == nil {
 			continue
 		}
-		if err := c.register(i); err != nil {
+		if err := c.report(ctx, i, "bootID", c.bootIDs[i]); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
