@@ -145,19 +145,26 @@ func endless(code int, start, filler string) http.HandlerFunc {
 	}
 }
 
-func bomb(w http.ResponseWriter, _ *http.Request) {
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
+// packed is 64 MB of spaces. To pack them takes seconds on a busy machine, for which a client that waits for an
+// answer has no time.
+var packed = sync.OnceValue(func() []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
 	_, _ = z.Write(bytes.Repeat([]byte(" "), 64<<20))
 	_ = z.Close()
+	return b.Bytes()
+})
+
+func bomb(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Encoding", "gzip")
-	_, _ = w.Write(packed.Bytes())
+	_, _ = w.Write(packed())
 }
 
 func TestAKubeletThatLiesOrFailsIsAnErrorAndNoSilence(t *testing.T) {
 	ca := kubetest.NewAuthority(t)
 	k := playKubelet(t, ca, ca, []string{"n1", "10.0.0.7"}, nil)
 	c, tb := connected(t, k.cfg, &kubetest.InMemory{Handler: &fakeAPI{}})
+	packed()
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page": answering("<html></html>"), "nothing": answering(""), "500": status500,
 		"unknown to it": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
