@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // server is one program of the control plane on loopback.
@@ -42,24 +40,32 @@ func (c *Cluster) KeepEtcd(ctx context.Context) error {
 
 // RestoreEtcd gives the cluster back what KeepEtcd has kept: later objects are
 // gone, and resource versions begin again where they were. The control plane
-// restarts, as k3s does with --cluster-reset-restore-path. The kubelets that run say
-// again in which boot their nodes are, as a real one does with every heartbeat; their
-// Leases they renew by themselves.
+// restarts, as k3s does with --cluster-reset-restore-path, and with it the kubelets that run.
 func (c *Cluster) RestoreEtcd(ctx context.Context) error {
 	if err := c.restartServers(ctx, func() error { return replaceDir(c.etcdData(c.block.seat()), c.keptEtcd()) }); err != nil {
 		return err
 	}
-	c.kubeletsMu.Lock()
-	defer c.kubeletsMu.Unlock()
-	for i, kubelet := range c.kubelets {
-		if kubelet == nil {
-			continue
-		}
-		if err := c.report(ctx, i, "bootID", c.bootIDs[i]); err != nil && !apierrors.IsNotFound(err) {
+	for i := range c.Nodes {
+		if err := c.restartKubelet(i); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// restartKubelet starts the kubelet of node i anew, if it runs.
+func (c *Cluster) restartKubelet(i int) error {
+	c.kubeletsMu.Lock()
+	defer c.kubeletsMu.Unlock()
+	if c.kubelets[i] == nil {
+		return nil
+	}
+	c.crew.kill(c.kubelets[i])
+	c.stopAnswering(i)
+	if err := c.register(i); err != nil {
+		return err
+	}
+	return c.runKubelet(i)
 }
 
 func (c *Cluster) keptEtcd() string { return filepath.Join(c.Dir, "etcd-kept") }
