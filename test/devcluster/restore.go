@@ -53,7 +53,7 @@ func (c *Cluster) RestoreEtcd(ctx context.Context) error {
 	return nil
 }
 
-// restartKubelet starts the kubelet of node i anew, if it runs.
+// restartKubelet starts the kubelet of node i again, if it runs.
 func (c *Cluster) restartKubelet(i int) error {
 	c.kubeletsMu.Lock()
 	defer c.kubeletsMu.Unlock()

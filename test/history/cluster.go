@@ -229,9 +229,12 @@ type term struct {
 	restored time.Duration // when etcd was, if it may have brought this term back; else 0
 }
 
+// leaseDuration is that of the reporter's Lease (docs/wire.md, "Lease").
+const leaseDuration = 25 * time.Second
+
 // besides reports that a restored etcd brought t back while former went on until its Lease would have run out.
 func (t term) besides(former term, late time.Duration) bool {
-	return t.restored > 0 && former.from < t.restored && former.to < t.restored+25*time.Second+late
+	return t.restored > 0 && former.from < t.restored && former.to < t.restored+leaseDuration+late
 }
 
 // revived is what etcd was set back to. An agent that has seen nobody else lead since it was

@@ -49,8 +49,9 @@ const nowhereFor = time.Minute
 // complete judges what was found at the API server while COMPLETE stood, and
 // whether etcd has its quorum without the node: more than half of the voters, or
 // all of the others (docs/wire.md, "Drain lock"). Of the only node of a cluster
-// nothing is evicted, nor where no other node has taken pods for long: they have nowhere to go. What the drain has looked at before
-// etcd was set back may be forgotten when it is COMPLETE.
+// nothing is evicted, nor where no other node has taken pods for long: they have
+// nowhere to go. What the drain has looked at before etcd was set back may be
+// forgotten when it is COMPLETE.
 func complete(v *verdict, events []Event) {
 	c, why, quorum := newCluster(), map[string]string{}, map[string]string{}
 	trouble := troubles{map[string]bool{}, map[string]bool{}, newRequests()}

@@ -28,7 +28,7 @@ func oneReport(v *verdict, events []Event) {
 		}
 		two := len(by) > 1
 		for _, node := range by { // as with the terms: until the Lease of the former one would have run out
-			two = two && (restored[node] == 0 || e.At >= restored[node]+25*time.Second+v.Late)
+			two = two && (restored[node] == 0 || e.At >= restored[node]+leaseDuration+v.Late)
 		}
 		if slices.Sort(by); long.tooLong("reports", two, e.At, v.Late) {
 			v.wrong(e.At, e.Node, "reports are published by %v for more than %s", by, v.Late)

@@ -34,10 +34,10 @@ func goesUnlocked(nodes []types.Node, own, holder string, completed map[string]s
 		switch boot, seen := completed[n.Name]; {
 		case seen && n.BootID == boot, !seen && n.Ready == types.ConditionTrue:
 			return fmt.Sprintf("the drain of node %s is complete, and it has not rebooted yet, as its conditions say", n.Name)
-		case seen && n.Ready != types.ConditionTrue:
-			return fmt.Sprintf("node %s, which was drained, is not Ready again", n.Name)
-		case seen && n.CordonedForDrain() && !n.TieBreaker && !n.CordonKept: // it may be complete in the new boot, too
-			return fmt.Sprintf("node %s is still cordoned by its drain", n.Name)
+		case seen: // it may be complete in the new boot, too
+			if why := notBack(n); why != "" {
+				return why
+			}
 		}
 	}
 	return ""
