@@ -231,8 +231,5 @@ func (c *Cluster) startAgain(i int, p *process) error {
 	if c.kubelets[i] != p {
 		return nil
 	}
-	if err := c.register(i); err != nil {
-		return err
-	}
 	return c.runKubelet(i)
 }

@@ -66,14 +66,14 @@ func (c *Cluster) StartKubelet(i int) error {
 	if c.kubelets[i] != nil {
 		return nil
 	}
-	if err := c.register(i); err != nil {
-		return err
-	}
 	return c.runKubelet(i)
 }
 
-// runKubelet runs that of node i. kubeletsMu is held.
+// runKubelet registers node i and runs its kubelet. kubeletsMu is held.
 func (c *Cluster) runKubelet(i int) error {
+	if err := c.register(i); err != nil {
+		return err
+	}
 	p := &process{name: "kubelet-" + c.Nodes[i].Name}
 	p.failed = func(err error) { c.againKubelet(i, p, err) }
 	program, args := c.bin.path("kwok"), c.kubeletArgs(i)

@@ -62,9 +62,6 @@ func (c *Cluster) restartKubelet(i int) error {
 	}
 	c.crew.kill(c.kubelets[i])
 	c.stopAnswering(i)
-	if err := c.register(i); err != nil {
-		return err
-	}
 	return c.runKubelet(i)
 }
 
