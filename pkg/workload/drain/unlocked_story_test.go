@@ -281,6 +281,12 @@ func (w *noting) SetDrainConditions(ctx context.Context, node string, is types.D
 	return w.Kube.SetDrainConditions(ctx, node, is)
 }
 
+func (w *noting) texts() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.written)
+}
+
 // A change of k3s needs the lock: no drain may wait for it that has that.
 func TestAForcedDrainForK3sWaitsForTheLock(t *testing.T) {
 	for name, operator := range map[string]bool{"alone": false, "and a person asks as well": true} {
@@ -321,8 +327,8 @@ func forcedForK3s(t *testing.T, operator bool) {
 		_ = n.k3s.Publish(types.Global, types.KubeLifecycle{})
 		_ = n.operator.Unpublish(types.Global)
 		time.Sleep(time.Minute)
-		if want := []string{"Gates true", "Forced true", "Forced false", "Idle false"}; !slices.Equal(w.written, want) {
-			t.Errorf("the conditions were %q, want %q", w.written, want)
+		if want := []string{"Gates true", "Forced true", "Forced false", "Idle false"}; !slices.Equal(w.texts(), want) {
+			t.Errorf("the conditions were %q, want %q", w.texts(), want)
 		}
 	})
 }
