@@ -274,6 +274,13 @@ func (n Node) MayDrainUnlocked() bool {
 	return n.IsServer() && !n.TieBreaker && n.Unschedulable && n.MaybeForeign()
 }
 
+// MayReboot reports that the drain of the node is complete, as its agent says in its
+// conditions: the device may reboot, also without the drain lock (docs/wire.md, "Drain lock",
+// 7). What an agent that is gone has said of it counts no longer.
+func (n Node) MayReboot() bool {
+	return n.Unschedulable && n.DrainInProgress != ConditionTrue && EndsDrain(n.DrainReason) && !n.Foreign()
+}
+
 // Votes reports whether the node has a member of etcd that votes. A learner
 // does not; one whose condition is missing is taken for a voter.
 func (n Node) Votes() bool { return n.Etcd && n.EtcdVoter != ConditionFalse }

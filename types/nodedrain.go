@@ -252,6 +252,11 @@ func (l DrainLock) OverWhereOff(holder Node, off bool) bool {
 // DrainForced is the DrainConditions.Reason of a drain that an operator called complete.
 const DrainForced = "Forced"
 
+// EndsDrain reports that a DrainConditions.Reason says that the drain is complete.
+func EndsDrain(reason string) bool {
+	return reason == string(PhaseComplete) || reason == DrainForced
+}
+
 // DrainConditions are the Node conditions of KEP-5683.
 type DrainConditions struct {
 	InProgress bool

@@ -57,6 +57,11 @@ func (f *facts) node(i int, change func(*types.Node)) {
 	}
 }
 
+// completed has a node say that its drain is complete.
+func completed(n *types.Node) {
+	n.Unschedulable, n.DrainInProgress, n.DrainReason = true, types.ConditionFalse, types.DrainForced
+}
+
 func TestPreconditionsOfAChange(t *testing.T) {
 	toMinor := func(f *facts) {
 		f.version.Wanted = minor
@@ -127,6 +132,16 @@ func TestPreconditionsOfAChange(t *testing.T) {
 		"a server whose agent is not confirmed is cordoned": {[]func(*facts){func(f *facts) {
 			f.node(2, func(n *types.Node) { n.StampUnconfirmed, n.Unschedulable = true, true })
 		}}, "Lock", "node n3 is cordoned and may be draining", false},
+		"a drain is complete without the lock": {[]func(*facts){func(f *facts) { f.node(2, completed) }}, "Lock", "the drain of node n3 is complete, and it has not rebooted yet", false},
+		"also while this node is drained":      {[]func(*facts){toMinor, func(f *facts) { f.node(2, completed) }}, "Lock", "the drain of node n3 is complete", false},
+		"one that is off is not waited for": {[]func(*facts){func(f *facts) {
+			f.node(2, completed)
+			f.node(2, func(n *types.Node) { n.Ready = types.ConditionUnknown })
+		}}, "NodesReady Quorum", "node n3 is not Ready", false},
+		"one that waits for the lock may not reboot": {changes: []func(*facts){func(f *facts) {
+			f.node(2, completed)
+			f.node(2, func(n *types.Node) { n.DrainInProgress = types.ConditionTrue })
+		}}},
 		"a tie-breaker's cordon is no drain": {changes: []func(*facts){func(f *facts) {
 			f.node(0, func(n *types.Node) { n.TieBreaker = true })
 			f.node(2, func(n *types.Node) { n.TieBreaker, n.StampUnconfirmed, n.Unschedulable = true, true, true })

@@ -294,6 +294,9 @@ func (f facts) locked(drains bool) string {
 			return "node " + n.Name + " is cordoned and may be draining, because its agent does not use the drain lock"
 		}
 	}
+	if why := f.reboots(holder); why != "" {
+		return why
+	}
 	i := slices.IndexFunc(f.nodes, func(n types.Node) bool { return n.Name == holder })
 	switch {
 	case holder == "" || i < 0 || f.mine():
@@ -318,6 +321,17 @@ func (f facts) locked(drains bool) string {
 		why += f.silence(holder)
 	}
 	return why
+}
+
+// reboots names a node other than the holder of the drain lock whose drain is complete all the
+// same. One that is off may be so for good.
+func (f facts) reboots(holder string) string {
+	for _, n := range f.nodes {
+		if n.Name != f.own.Name && n.Name != holder && n.Ready == types.ConditionTrue && n.MayReboot() {
+			return "the drain of node " + n.Name + " is complete, and it has not rebooted yet, as its conditions say"
+		}
+	}
+	return ""
 }
 
 // silence says of a node for which this one waits that its agent is not heard of.

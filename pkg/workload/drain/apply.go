@@ -247,7 +247,7 @@ func (c *Component) beginReport(ctx context.Context, f facts) {
 	changed := f.due(conditions) && differs(f.node, want)
 	var in call
 	switch {
-	case changed && endsDrain(want.Reason): // before the Events: the other nodes wait because of it
+	case changed && types.EndsDrain(want.Reason): // before the Events: the other nodes wait because of it
 		in.verb, in.cond = conditions, want
 	case len(v.events) > 0:
 		in.verb, in.report = event, v.events[0]
@@ -273,7 +273,7 @@ func (c *Component) beginReport(ctx context.Context, f facts) {
 // waits is no node that drains, and one that is complete, of which DrainInProgress
 // is False, may reboot.
 func differs(n types.Node, want types.DrainConditions) bool {
-	return n.DrainReason != want.Reason && (want.InProgress || endsDrain(want.Reason) || endsDrain(n.DrainReason)) || (n.DrainInProgress == types.ConditionTrue) != want.InProgress || (n.Drained == types.ConditionTrue) != want.Drained
+	return n.DrainReason != want.Reason && (want.InProgress || types.EndsDrain(want.Reason) || types.EndsDrain(n.DrainReason)) || (n.DrainInProgress == types.ConditionTrue) != want.InProgress || (n.Drained == types.ConditionTrue) != want.Drained
 }
 
 // queue keeps an Event until it can be written; what happened first matters most.

@@ -10,17 +10,6 @@ import (
 // need not have the lock. Its agent says so in the conditions of its Node, and the drains
 // of other nodes wait (docs/wire.md, "Drain lock", 7).
 
-// endsDrain reports that the reason of DrainInProgress says that the drain is complete.
-func endsDrain(reason string) bool {
-	return reason == string(types.PhaseComplete) || reason == types.DrainForced
-}
-
-// mayReboot reports that the drain of another node is complete, as its agent says in its
-// conditions. What an agent that is gone has said of it counts no longer.
-func mayReboot(n types.Node) bool {
-	return n.Unschedulable && n.DrainInProgress != types.ConditionTrue && endsDrain(n.DrainReason) && !n.Foreign()
-}
-
 // goesUnlocked says for which other node than the lock's holder a drain waits that may
 // have no lock, "" for none. completed has the boots in which its drain was seen to be
 // complete, by node: it is waited for until it is back from that, as a holder of the lock
@@ -28,7 +17,7 @@ func mayReboot(n types.Node) bool {
 // are judged as ever, and a device may be off for good.
 func goesUnlocked(nodes []types.Node, own, holder string, completed map[string]string) string {
 	for _, n := range nodes {
-		if n.Name == own || n.Name == holder || !mayReboot(n) {
+		if n.Name == own || n.Name == holder || !n.MayReboot() {
 			continue
 		}
 		switch boot, seen := completed[n.Name]; {
@@ -55,7 +44,7 @@ func (s *state) updateUnlocked(f *facts) {
 	for _, n := range f.nodes {
 		boot, seen := was[n.Name]
 		switch {
-		case !mayReboot(n):
+		case !n.MayReboot():
 		case n.Name == holder && before != "" && before != n.BootID:
 			completed[n.Name] = before
 		case n.Name == holder:

@@ -203,8 +203,12 @@ func (c *Component) goesDown(own string) string {
 		return "a restart would update k3s from " + version.Running + " to " + version.Version
 	}
 	for _, n := range c.Nodes.All() {
-		if n.Name != own && n.MayDrainUnlocked() {
+		switch {
+		case n.Name == own:
+		case n.MayDrainUnlocked():
 			return "node " + n.Name + " is cordoned and may be draining, because its agent does not use the drain lock"
+		case n.Ready == types.ConditionTrue && n.MayReboot(): // one that is off may be so for good
+			return "the drain of node " + n.Name + " is complete, and it has not rebooted yet, as its conditions say"
 		}
 	}
 	return ""

@@ -286,6 +286,9 @@ func TestWhatARestartOfK3sWaitsFor(t *testing.T) {
 		"how healthy the volume is is unknown":  {unhealthy("unknown"), types.RepairWaits, "while volume pv-n1 is not healthy"},
 		"etcd has no quorum without it":         {node("n2", func(n *types.Node) { n.Ready = types.ConditionUnknown }), types.RepairWaits, "1 of 3 etcd members would be Ready"},
 		"a server drains without the lock":      {node("n2", func(n *types.Node) { n.Unschedulable, n.Agent = true, nil }), types.RepairWaits, "node n2 is cordoned and may be draining"},
+		"a drain is complete without the lock": {node("n2", func(n *types.Node) {
+			n.Unschedulable, n.DrainInProgress, n.DrainReason = true, types.ConditionFalse, string(types.PhaseComplete)
+		}), types.RepairWaits, "the drain of node n2 is complete, and it has not rebooted yet"},
 		"a volume of another pod is degraded": {func(a *agent) {
 			p := wedged("n1")
 			p.Name, p.UID, p.Claims = "other", "other", []string{"other"}
