@@ -4,6 +4,7 @@ package devcluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -27,15 +28,17 @@ func (c *Cluster) openProxies() error {
 	if err != nil {
 		return err
 	}
+	seed := cmp.Or(c.seed, rand.Uint64())
 	at := c.block.seat()
 	target := &url.URL{Scheme: "https", Host: at.address(at.ports.api)}
-	for _, n := range c.Nodes {
+	for i, n := range c.Nodes {
 		id, err := newIdentity(c.ca, n.IP, pair{c.read("admin.crt"), c.read("admin.key")})
 		if err != nil {
 			return err
 		}
 		p := &proxy{
 			address: addr(net.ParseIP(n.IP), apiPort), identity: id, fault: None,
+			rand:  rand.New(rand.NewPCG(seed, uint64(i))),
 			conns: map[*gate]bool{}, watches: map[*watchBody]bool{}, passing: closedChannel(), changed: make(chan struct{}),
 		}
 		p.forwardTo(target, n.IP, &tls.Config{RootCAs: c.ca.pool(), Certificates: []tls.Certificate{front}})
@@ -140,7 +143,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !id.knows(r.TLS):
 		p.faulted.Add(1)
 		refuse(w, http.StatusUnauthorized)
-	case plan.code != 0 && rand.Float64() < plan.part:
+	case plan.code != 0 && p.chance() < plan.part:
 		p.faulted.Add(1)
 		refuse(w, plan.code)
 	case plan.expired && isWatch(r) && resumes(r):
@@ -155,6 +158,13 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		p.forward.ServeHTTP(w, r)
 	}
+}
+
+// chance is a random number of at least 0 and less than 1.
+func (p *proxy) chance() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rand.Float64()
 }
 
 // resumes says whether a watch goes on where another, or a list, ended.

@@ -53,6 +53,7 @@ type Cluster struct {
 	log     io.Writer
 	source  string
 	audit   bool
+	seed    uint64
 	bin     binaries
 	virt    binaries // "" without KubeVirt
 	real    binaries // "" where kubelets are played
@@ -130,7 +131,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 // reaper that gives them back.
 func newCluster(opts Options, failed func(error)) (*Cluster, error) {
 	c := &Cluster{
-		log: opts.Log, source: opts.Source, audit: opts.Audit, spare: opts.Spare, crowd: opts.Crowd, kubelets: make([]*process, opts.Nodes),
+		log: opts.Log, source: opts.Source, audit: opts.Audit, seed: opts.Seed, spare: opts.Spare, crowd: opts.Crowd, kubelets: make([]*process, opts.Nodes),
 		dialer: connrotation.NewDialer((&net.Dialer{}).DialContext), cgroups: &cgroups{}, logMaxSize: opts.LogMaxSize,
 	}
 	if opts.Answers {

@@ -19,6 +19,7 @@ type Options struct {
 	Audit  bool      // note every request, for Calls; not with Hosts
 	Dir    string    // made by Start, removed by Stop; "" is a temporary one
 	Source string    // directory of this package; "" finds it
+	Seed   uint64    // of the chance that decides which requests meet a fault of a part of them; 0 is one of many
 
 	Crowd bool // AddCrowd may be called, and no node is ever found lost; not with Hosts
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -30,6 +31,7 @@ type proxy struct {
 	mu       sync.Mutex
 	fault    Fault
 	plan     plan
+	rand     *rand.Rand // draws what part of the requests meets it
 	identity identity
 	agentFor time.Duration // how long the certificate of the agent is good; 0 is the usual
 	listener net.Listener  // nil: nobody listens

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
@@ -24,7 +25,8 @@ func TestReportsAreHonest(t *testing.T) {
 
 func honest(t *testing.T, long time.Duration) {
 	l := &load{}
-	s := newStage(t, 3, l.arrange)
+	rng := seeds.Rand(t)
+	s := newStage(t, devcluster.Options{Seed: rng.Uint64()}, l.arrange)
 	tr, err := follow(s.Cluster.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +46,6 @@ func honest(t *testing.T, long time.Duration) {
 
 	changing, rest := context.WithCancel(t.Context())
 	var working sync.WaitGroup
-	rng := seeds.Rand(t)
 	others := seeds.Split(rng)
 	working.Go(func() { l.run(changing, others) })
 	began := time.Now()

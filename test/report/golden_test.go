@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write testdata anew")
 // everything in every state with what it is.
 func TestAKnownClusterIsReportedWhole(t *testing.T) {
 	k := &known{}
-	s := newStage(t, 3, k.arrange)
+	s := newStage(t, devcluster.Options{}, k.arrange)
 	s.Boot(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -42,7 +42,7 @@ func TestAKnownClusterIsReportedWhole(t *testing.T) {
 // Longhorn, and no kube-vip.
 func TestAClusterWithoutVirtualMachinesAndVolumesIsReported(t *testing.T) {
 	k := &known{}
-	s := newStage(t, 3, func(ctx context.Context, c *devcluster.Cluster) error {
+	s := newStage(t, devcluster.Options{}, func(ctx context.Context, c *devcluster.Cluster) error {
 		return errors.Join(c.DropCustoms(ctx), k.arrangePods(ctx, c))
 	})
 	s.Boot(t)
@@ -51,7 +51,7 @@ func TestAClusterWithoutVirtualMachinesAndVolumesIsReported(t *testing.T) {
 
 func TestASingleNodeIsReported(t *testing.T) {
 	k := &known{}
-	s := newStage(t, 1, func(ctx context.Context, c *devcluster.Cluster) error {
+	s := newStage(t, devcluster.Options{Nodes: 1}, func(ctx context.Context, c *devcluster.Cluster) error {
 		return errors.Join(k.arrangePods(ctx, c), c.InstallLonghorn(ctx), k.arrangeDaemons(ctx, c),
 			c.CreateVolume(ctx, "vol-a", c.Nodes[0].Name, c.Nodes[0].Name), k.claim(ctx, c, "vol-a"))
 	})

@@ -22,9 +22,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type stage struct{ *rig.Rig }
 
 // newStage starts a cluster, and arranges it before it has devices.
-func newStage(t *testing.T, nodes int, arrange func(ctx context.Context, c *devcluster.Cluster) error) *stage {
+func newStage(t *testing.T, o devcluster.Options, arrange func(ctx context.Context, c *devcluster.Cluster) error) *stage {
 	t.Helper()
-	return &stage{rig.New(t, rig.Options{Name: "report", Cluster: devcluster.Options{Nodes: nodes}, Arrange: arrange})}
+	return &stage{rig.New(t, rig.Options{Name: "report", Cluster: o, Arrange: arrange})}
 }
 
 // pause waits for some time, or until ctx is done: then it returns false.

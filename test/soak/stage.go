@@ -52,7 +52,7 @@ func (r *Run) Stage(ctx context.Context, o devcluster.Options, arguments ...stri
 	if err != nil {
 		return nil, err
 	}
-	o.Log, o.Audit = r.Log, !o.Hosts
+	o.Log, o.Audit, o.Seed = r.Log, !o.Hosts, r.Seed
 	cluster, err := devcluster.Start(ctx, o)
 	if err != nil {
 		return nil, err
