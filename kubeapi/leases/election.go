@@ -50,7 +50,7 @@ type candidate struct {
 // ownTerm is a time in which the Lease was ours.
 type ownTerm struct {
 	acquired time.Time
-	sent     time.Time // when its last write began
+	sent     time.Time // when its last write began that may have been made
 }
 
 func (p *candidate) elector() (*leaderelection.LeaderElector, error) {
@@ -118,18 +118,37 @@ func (p *candidate) write(ctx context.Context, record resourcelock.LeaderElectio
 	now := time.Now()
 	record.RenewTime = metav1.NewTime(now)
 	p.maybe.Store(true)
-	p.mu.Lock()
 	at := record.AcquireTime.UTC().Truncate(time.Microsecond)
-	p.terms = slices.DeleteFunc(p.terms, func(t ownTerm) bool { return t.acquired.Equal(at) })
-	p.terms = append(p.terms[max(0, len(p.terms)-7):], ownTerm{at, now})
-	p.mu.Unlock()
+	before := p.notes(at, now)
 	err := send(ctx, record)
-	if err == nil {
+	switch {
+	case err == nil:
 		p.hold(now.Add(leadsFor), true)
-	} else {
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err): // it was certainly not made
+		p.notes(at, before)
+		fallthrough
+	default:
 		p.failed()
 	}
 	return err
+}
+
+// notes notes when the last write of the term began that was acquired then, and returns what was
+// noted before. Zero forgets the term.
+func (p *candidate) notes(acquired, sent time.Time) (before time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.terms = slices.DeleteFunc(p.terms, func(t ownTerm) bool {
+		if !t.acquired.Equal(acquired) {
+			return false
+		}
+		before = t.sent
+		return true
+	})
+	if !sent.IsZero() {
+		p.terms = append(p.terms[max(0, len(p.terms)-7):], ownTerm{acquired, sent})
+	}
+	return before
 }
 
 // wrote reports that a Lease of that holder, acquired then, is of our writing, and
