@@ -41,6 +41,7 @@ type candidate struct {
 
 	mu    sync.Mutex
 	until time.Time   // this node leads until then, if it is not renewed
+	tried bool        // a write of ours was sent
 	terms []ownTerm   // the last ones
 	left  time.Time   // when the Lease was acquired that an earlier election left in our name
 	last  observation // the Lease as another node held it
@@ -138,6 +139,7 @@ func (p *candidate) write(ctx context.Context, record resourcelock.LeaderElectio
 func (p *candidate) notes(acquired, sent time.Time) (before time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.tried = true
 	p.terms = slices.DeleteFunc(p.terms, func(t ownTerm) bool {
 		if !t.acquired.Equal(acquired) {
 			return false
@@ -171,7 +173,7 @@ func (p *candidate) inherits(holder string, acquired time.Time) bool {
 	if holder != p.Identity() || !p.taken.IsZero() {
 		return false
 	}
-	if len(p.terms) == 0 {
+	if !p.tried {
 		p.left = acquired
 	}
 	return acquired.Equal(p.left)

@@ -52,6 +52,13 @@ func TestARefusedWriteDoesNotProlongATerm(t *testing.T) {
 		})
 	}
 	p := &candidate{Interface: named{}, bell: make(chan struct{}, 1)}
+	_ = p.write(t.Context(), resourcelock.LeaderElectionRecord{}, func(context.Context, resourcelock.LeaderElectionRecord) error {
+		return apierrors.NewConflict(leases, StatsLease, errors.New("changed"))
+	})
+	if p.inherits("n1", time.Now()) {
+		t.Error("a Lease that was not there at the first write is taken for one that we left behind")
+	}
+	p = &candidate{Interface: named{}, bell: make(chan struct{}, 1)}
 	first := time.Now().UTC().Truncate(time.Microsecond)
 	for _, err := range []error{errors.New("timeout"), apierrors.NewAlreadyExists(leases, StatsLease)} {
 		_ = p.write(t.Context(), resourcelock.LeaderElectionRecord{AcquireTime: metav1.NewTime(first)}, func(context.Context, resourcelock.LeaderElectionRecord) error { return err })

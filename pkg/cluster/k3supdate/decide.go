@@ -42,6 +42,7 @@ type facts struct {
 	version types.K3sVersionStatus
 	own     types.Node
 	nodes   []types.Node // by name
+	watched []types.Node // the same as the watch has them, where nodes are those that were listed last
 	order   []types.Node
 	lock    types.Lease
 	off     map[string]bool // nodes that are proved to be off

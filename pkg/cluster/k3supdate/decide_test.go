@@ -2,6 +2,7 @@ package k3supdate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,7 +134,11 @@ func TestPreconditionsOfAChange(t *testing.T) {
 			f.node(2, func(n *types.Node) { n.StampUnconfirmed, n.Unschedulable = true, true })
 		}}, "Lock", "node n3 is cordoned and may be draining", false},
 		"a drain is complete without the lock": {[]func(*facts){func(f *facts) { f.node(2, completed) }}, "Lock", "the drain of node n3 is complete, and it has not rebooted yet", false},
-		"also while this node is drained":      {[]func(*facts){toMinor, func(f *facts) { f.node(2, completed) }}, "Lock", "the drain of node n3 is complete", false},
+		"as the watch has it": {[]func(*facts){func(f *facts) {
+			f.watched = slices.Clone(f.nodes)
+			completed(&f.watched[2])
+		}}, "Lock", "the drain of node n3 is complete", false},
+		"also while this node is drained": {[]func(*facts){toMinor, func(f *facts) { f.node(2, completed) }}, "Lock", "the drain of node n3 is complete", false},
 		"one that is off is not waited for": {[]func(*facts){func(f *facts) {
 			f.node(2, completed)
 			f.node(2, func(n *types.Node) { n.Ready = types.ConditionUnknown })

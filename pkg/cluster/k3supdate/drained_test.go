@@ -33,6 +33,9 @@ func TestAMinorVersionRequestsTheDrainOnceNothingElseIsInTheWay(t *testing.T) {
 		"another node was faster with the lock":   {[]func(*facts){asks, func(f *facts) { f.lock.Holder, f.checked.lock = "n2", types.DrainLock{Holder: "n2", BootID: "boot"} }}, true},
 		"another node is not Ready for a moment":  {[]func(*facts){asks, func(f *facts) { f.nodes[1].Ready, f.lacked = types.ConditionUnknown, f.uptime-9*time.Minute }}, true},
 		"another node is not Ready for long":      {[]func(*facts){asks, func(f *facts) { f.nodes[1].Ready, f.lacked = types.ConditionUnknown, f.uptime-10*time.Minute }}, false},
+		"another node may reboot for a moment":    {[]func(*facts){asks, mayReboot, func(f *facts) { f.lacked = f.uptime - 9*time.Minute }}, true},
+		"another node may reboot for long":        {[]func(*facts){asks, mayReboot, func(f *facts) { f.lacked = f.uptime - 10*time.Minute }}, false},
+		"another node may reboot":                 {[]func(*facts){mayReboot}, false},
 		"a volume is degraded for long":           {[]func(*facts){asks, degraded, func(f *facts) { f.lacked = f.uptime - 10*time.Minute }}, false},
 		"the API server does not answer":          {[]func(*facts){asks, func(f *facts) { f.known = false }}, true},
 		"it is not known which version runs":      {[]func(*facts){asks, func(f *facts) { f.version.Version, f.version.Running = "", "" }}, true},
@@ -61,6 +64,8 @@ func TestAMinorVersionRequestsTheDrainOnceNothingElseIsInTheWay(t *testing.T) {
 		}
 	}
 }
+
+func mayReboot(f *facts) { f.node(1, completed) }
 
 func degraded(f *facts) {
 	f.checked.storage.Volumes = []types.Volume{{Name: "pv-1", Robustness: "degraded", Replicas: []types.Replica{{Node: "n1"}}}}

@@ -300,6 +300,7 @@ func (c *Component) look() facts {
 	}
 	f.unanswered, f.runs = f.uptime-c.answered, c.K3s.Runs()
 	f.nodes = types.NodesByName(nodes)
+	f.watched = f.nodes
 	f.order = order(f.nodes)
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
 	c.stamps = c.stamps.Hear(nodes, f.known, f.uptime)

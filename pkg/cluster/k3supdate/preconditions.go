@@ -215,13 +215,14 @@ func (f facts) asksForDrain() bool { return !f.published.Drain.RequestedAt.IsZer
 
 // requestsDrain requests the drain of this node once nothing else is in the way. What is in
 // the way for a moment does not end it; what an operator or a failure says does, and a drain
-// that has emptied nothing because the API server did not answer.
+// that has emptied nothing because the API server did not answer. For the drain lock it waits
+// itself; of a node that may reboot without that nobody knows when.
 func (f facts) requestsDrain(a *action, lacking []types.KubeLifecyclePrecondition) {
 	lacks := func(names ...string) bool {
 		return slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return slices.Contains(names, p.Name) })
 	}
 	rest := slices.DeleteFunc(slices.Clone(lacking), func(p types.KubeLifecyclePrecondition) bool {
-		return p.Name == "Drained" || f.asksForDrain() && (p.Name == "Lock" || p.Name == "Volumes" && f.checked == nil)
+		return p.Name == "Drained" || f.asksForDrain() && (p.Name == "Lock" && f.reboots(f.lock.Holder) == "" || p.Name == "Volumes" && f.checked == nil)
 	})
 	switch {
 	case lacks("NotHeld", "NotFailed", "OthersNotFailed"), f.leaves, f.drain.Phase == types.PhaseComplete && f.drain.Journal.Dead:
@@ -324,9 +325,9 @@ func (f facts) locked(drains bool) string {
 }
 
 // reboots names a node other than the holder of the drain lock whose drain is complete all the
-// same. One that is off may be so for good.
+// same. One that is off may be so for good. It may have become so since the nodes were listed.
 func (f facts) reboots(holder string) string {
-	for _, n := range f.nodes {
+	for _, n := range slices.Concat(f.nodes, f.watched) {
 		if n.Name != f.own.Name && n.Name != holder && n.Ready == types.ConditionTrue && n.MayReboot() {
 			return "the drain of node " + n.Name + " is complete, and it has not rebooted yet, as its conditions say"
 		}

@@ -127,7 +127,7 @@ func (f facts) mustNot() string {
 	}
 	f.nodes = f.checked.nodes
 	lack, _ := f.quorum()
-	return cmp.Or(lack, f.reboots(f.own.Name))
+	return lack
 }
 
 // failedTo says why the last call of that kind failed, "" where it did not.

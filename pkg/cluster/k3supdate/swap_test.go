@@ -422,11 +422,6 @@ func TestAChangeForWhichAnotherServerIsAwayWaitsAndDoesNotFail(t *testing.T) {
 		t.Error(a.status.Reason)
 	}
 	f.node(1, func(n *types.Node) { n.Ready = types.ConditionTrue }) // it is back
-	f.node(1, completed)
-	if a := decide(f); a.call == restart || !strings.Contains(a.status.Reason, "It is not restarted yet: the drain of node n2 is complete") {
-		t.Error(a.status.Reason)
-	}
-	f.node(1, func(n *types.Node) { n.Unschedulable = false })
 	a := decide(f)
 	if a.call != restart || a.journal.Began != f.uptime {
 		t.Fatalf("call %d, %+v", a.call, a.journal)

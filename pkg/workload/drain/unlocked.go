@@ -59,13 +59,17 @@ func (s *state) updateUnlocked(f *facts) {
 }
 
 // lacksLock reports that a drain which is complete does not have the lock. One that an
-// operator has released is not missed.
+// operator has released, or that is gone with a former state of etcd, is missed for a
+// change of k3s alone, which does not begin without it.
 func (f facts) lacksLock() bool {
-	if f.rec.Phase != types.PhaseComplete {
+	_, k3s := f.requests[byK3s]
+	switch {
+	case f.rec.Phase != types.PhaseComplete:
 		return false
-	}
-	if f.lockKnown {
-		return !ours(f.lock, f.node.Name)
+	case f.lockKnown && !ours(f.lock, f.node.Name):
+		return true
+	case f.lockKnown && (f.device() || !k3s):
+		return false
 	}
 	return f.known && f.synced && !f.lease
 }

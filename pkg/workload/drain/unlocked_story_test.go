@@ -333,6 +333,33 @@ func forcedForK3s(t *testing.T, operator bool) {
 	})
 }
 
+func TestADrainForK3sTakesALockThatIsGoneAgain(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		n := s.neighbour()
+		defer func() { n.stop() }()
+		_ = n.k3s.Publish(types.Global, types.KubeLifecycle{Drain: types.NodeDrainRequest{RequestedAt: time.Now()}})
+		time.Sleep(time.Minute)
+		if row, _ := s.nodes.Get("n2"); s.kube.Lock().Holder != "n2" || row.DrainReason != string(types.PhaseComplete) {
+			t.Fatalf("the lock is %q's, the drain of n2 is %s", s.kube.Lock().Holder, row.DrainReason)
+		}
+		s.kube.SetLock(types.DrainLock{}) // zedkube drain unlock, or etcd was restored
+		time.Sleep(30 * time.Second)
+		if l := s.kube.Lock(); l.Holder != "n2" {
+			t.Errorf("the lock is %q's", l.Holder)
+		}
+		s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-1", Task: types.TaskK3sChange}) // it was faster
+		time.Sleep(30 * time.Second)
+		if row, _ := s.nodes.Get("n2"); row.DrainInProgress != types.ConditionTrue {
+			t.Errorf("n1 may wait for it: in progress %s", row.DrainInProgress)
+		}
+		s.kube.SetLock(types.DrainLock{})
+		time.Sleep(30 * time.Second)
+		if row, _ := s.nodes.Get("n2"); s.kube.Lock().Holder != "n2" || row.DrainInProgress == types.ConditionTrue {
+			t.Errorf("the lock is %q's, in progress %s", s.kube.Lock().Holder, row.DrainInProgress)
+		}
+	})
+}
+
 func TestADrainWaitsForANodeThatWasForcedWithoutTheLock(t *testing.T) {
 	for name, cut := range map[string]bool{"while it waited": false, "while it was cut off": true} {
 		t.Run(name, func(t *testing.T) {
