@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,11 +88,11 @@ func faulty(ctx context.Context, r *Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	enough := 150
+	most, end := 150, time.Now().Add(faultsFor)
 	if r.Short {
-		enough = 30
+		most = 30
 	}
-	x := &drainRun{Stage: s, more: func() bool { return s.faults() < enough }}
+	x := &drainRun{Stage: s, more: func() bool { return s.faults() < most && time.Now().Before(end) }}
 	during, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
@@ -122,8 +121,10 @@ type faulting struct {
 	missed map[faultPoint]int // those that no request met in time
 }
 
-// soonMet is how long a fault waits for a request.
-const soonMet = 5 * time.Second
+const (
+	faultsFor = 10 * time.Minute // a run of some states alone takes long for its faults
+	soonMet   = 5 * time.Second  // for which a fault waits for a request
+)
 
 func (p *faulting) giveFaults(ctx context.Context) error {
 	m := p.Fleet.Members[p.i]
@@ -185,16 +186,22 @@ func (p *faulting) meets(ctx context.Context, point faultPoint) (met bool, err e
 }
 
 // choose is one of the fault points of a state, of those that were hit least one that was missed least.
+// It is none where all of that state were hit often enough and some of others were not: a drain that
+// waits for its turn does so for long, and would have nearly all faults.
 func (p *faulting) choose(phase types.DrainStatus) (best faultPoint, found bool) {
-	all := slices.DeleteFunc(faultPoints(), func(f faultPoint) bool { return f.phase != phase })
+	all := faultPoints()
 	p.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	least := 0
+	least, often, others := 0, false, false
 	p.count(func(c *Counts) {
 		for _, point := range all {
-			if n := 2*(p.Earlier.Faults[point.String()]+c.Faults[point.String()]) + p.missed[point]; !found || n < least {
-				best, least, found = point, n, true
+			hit := p.Earlier.Faults[point.String()] + c.Faults[point.String()]
+			switch n := 2*hit + p.missed[point]; {
+			case point.phase != phase:
+				others = others || hit < enough
+			case !found || n < least:
+				best, least, often, found = point, n, hit >= enough, true
 			}
 		}
 	})
-	return best, found
+	return best, found && !(often && others)
 }
