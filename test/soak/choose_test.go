@@ -4,10 +4,37 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/zedkube/zedkube/types"
 )
+
+func TestAPointThatEarlierRunsDidNotHitIsTriedFromTheFirstStart(t *testing.T) {
+	all := reachedBy("killpoints")
+	slices.Sort(all)
+	earlier := map[string]int{}
+	for _, point := range all[2:] {
+		earlier[point] = enough
+	}
+	earlier[all[1]] = enough - 1
+	r := &Run{Earlier: Counts{Kills: earlier}, counts: newCounts()}
+	k := &killing{drainRun: &drainRun{Stage: &Stage{Run: r}}}
+	if got := k.lacking(nil); !slices.Equal(got, all[:2]) {
+		t.Errorf("%q", got)
+	}
+	if got := k.lacking(all[:1]); !slices.Equal(got, all[1:2]) {
+		t.Errorf("one that was passed is chosen by how often it was hit: %q", got)
+	}
+	r.Killed(all[1])
+	if got := k.lacking(nil); !slices.Equal(got, all[:1]) {
+		t.Errorf("one that was hit often enough by now: %q", got)
+	}
+	r.Earlier = newCounts()
+	if got := k.lacking(nil); len(got) > 0 {
+		t.Errorf("before the first run: %q", got)
+	}
+}
 
 func TestAStateWhoseFaultsWereAllMetLeavesTheRestToOthers(t *testing.T) {
 	hits := func(others int) map[string]int {

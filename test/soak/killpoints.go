@@ -30,11 +30,11 @@ func killpoints(ctx context.Context, r *Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	enough := 200
+	most := 200
 	if r.Short {
-		enough = 40
+		most = 40
 	}
-	x := &drainRun{Stage: s, more: func() bool { return s.kills() < enough }}
+	x := &drainRun{Stage: s, more: func() bool { return s.kills() < most }}
 	during, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
@@ -183,7 +183,8 @@ func (k *killing) starves() bool {
 }
 
 // choose is some of the points that this agent has come to: those that were hit least, and of these
-// those that were missed least.
+// those that were missed least. To others that were hit seldom in the runs before it may come only
+// once, when it is first started.
 func (k *killing) choose() []string {
 	if k.starves() {
 		return nil
@@ -198,7 +199,25 @@ func (k *killing) choose() []string {
 			return cmp.Compare(times(a), times(b))
 		})
 	})
-	return passed[:min(several, len(passed))]
+	return append(k.lacking(passed), passed[:min(several, len(passed))]...)
+}
+
+// lacking are the points that earlier runs and this one have hit less often than often enough, without
+// those that were passed. Before the first run that is all of them, which says nothing.
+func (k *killing) lacking(passed []string) (points []string) {
+	all := reachedBy("killpoints")
+	slices.Sort(all)
+	if !slices.ContainsFunc(all, func(point string) bool { return k.Earlier.Kills[point] > 0 }) {
+		return nil
+	}
+	k.count(func(c *Counts) {
+		for _, point := range all {
+			if k.Earlier.Kills[point]+c.Kills[point] < enough && !slices.Contains(passed, point) {
+				points = append(points, point)
+			}
+		}
+	})
+	return points
 }
 
 // otherRequests are what else happens on devices: kubeconfigs are issued, an application comes
