@@ -281,6 +281,11 @@ func (n Node) MayReboot() bool {
 	return n.Unschedulable && n.DrainInProgress != ConditionTrue && EndsDrain(n.DrainReason) && !n.Foreign()
 }
 
+// NotRebooted says of a node for which others wait that it MayReboot.
+func (n Node) NotRebooted() string {
+	return "the drain of node " + n.Name + " is complete, and it has not rebooted yet, as its conditions say"
+}
+
 // Votes reports whether the node has a member of etcd that votes. A learner
 // does not; one whose condition is missing is taken for a voter.
 func (n Node) Votes() bool { return n.Etcd && n.EtcdVoter != ConditionFalse }

@@ -222,7 +222,7 @@ func (f facts) requestsDrain(a *action, lacking []types.KubeLifecyclePreconditio
 		return slices.ContainsFunc(lacking, func(p types.KubeLifecyclePrecondition) bool { return slices.Contains(names, p.Name) })
 	}
 	rest := slices.DeleteFunc(slices.Clone(lacking), func(p types.KubeLifecyclePrecondition) bool {
-		return p.Name == "Drained" || f.asksForDrain() && (p.Name == "Lock" && f.reboots(f.lock.Holder) == "" || p.Name == "Volumes" && f.checked == nil)
+		return p.Name == "Drained" || f.asksForDrain() && (p.Name == "Lock" && f.reboots() == "" || p.Name == "Volumes" && f.checked == nil)
 	})
 	switch {
 	case lacks("NotHeld", "NotFailed", "OthersNotFailed"), f.leaves, f.drain.Phase == types.PhaseComplete && f.drain.Journal.Dead:
@@ -282,10 +282,7 @@ func (f facts) consentLacks() string {
 // locked says who has the drain lock, "" where this change may have it or has it. A drain's
 // own lock serves a minor change.
 func (f facts) locked(drains bool) string {
-	holder := f.lock.Holder
-	if f.checked != nil {
-		holder = f.checked.lock.Holder
-	}
+	holder := f.holder()
 	for _, n := range f.nodes { // also where a drain has taken its lock after a boot
 		switch {
 		case n.Name == f.own.Name:
@@ -295,7 +292,7 @@ func (f facts) locked(drains bool) string {
 			return "node " + n.Name + " is cordoned and may be draining, because its agent does not use the drain lock"
 		}
 	}
-	if why := f.reboots(holder); why != "" {
+	if why := f.reboots(); why != "" {
 		return why
 	}
 	i := slices.IndexFunc(f.nodes, func(n types.Node) bool { return n.Name == holder })
@@ -324,12 +321,21 @@ func (f facts) locked(drains bool) string {
 	return why
 }
 
+// holder is who has the drain lock, as it was looked at last.
+func (f facts) holder() string {
+	if f.checked != nil {
+		return f.checked.lock.Holder
+	}
+	return f.lock.Holder
+}
+
 // reboots names a node other than the holder of the drain lock whose drain is complete all the
 // same. One that is off may be so for good. It may have become so since the nodes were listed.
-func (f facts) reboots(holder string) string {
+func (f facts) reboots() string {
+	holder := f.holder()
 	for _, n := range slices.Concat(f.nodes, f.watched) {
 		if n.Name != f.own.Name && n.Name != holder && n.Ready == types.ConditionTrue && n.MayReboot() {
-			return "the drain of node " + n.Name + " is complete, and it has not rebooted yet, as its conditions say"
+			return n.NotRebooted()
 		}
 	}
 	return ""

@@ -1,10 +1,6 @@
 package drain
 
-import (
-	"fmt"
-
-	"github.com/zedkube/zedkube/types"
-)
+import "github.com/zedkube/zedkube/types"
 
 // A drain that became complete while no API server answered, or by an operator's word,
 // need not have the lock. Its agent says so in the conditions of its Node, and the drains
@@ -22,7 +18,7 @@ func goesUnlocked(nodes []types.Node, own, holder string, completed map[string]s
 		}
 		switch boot, seen := completed[n.Name]; {
 		case seen && n.BootID == boot, !seen && n.Ready == types.ConditionTrue:
-			return fmt.Sprintf("the drain of node %s is complete, and it has not rebooted yet, as its conditions say", n.Name)
+			return n.NotRebooted()
 		case seen: // it may be complete in the new boot, too
 			if why := notBack(n); why != "" {
 				return why

@@ -208,7 +208,7 @@ func (c *Component) goesDown(own string) string {
 		case n.MayDrainUnlocked():
 			return "node " + n.Name + " is cordoned and may be draining, because its agent does not use the drain lock"
 		case n.Ready == types.ConditionTrue && n.MayReboot(): // one that is off may be so for good
-			return "the drain of node " + n.Name + " is complete, and it has not rebooted yet, as its conditions say"
+			return n.NotRebooted()
 		}
 	}
 	return ""
