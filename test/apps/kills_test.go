@@ -3,8 +3,11 @@
 package apps
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +17,11 @@ import (
 	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/test/seeds"
 )
+
+// repairing begins the points of what agents do for a node that is gone.
+var repairing = []string{
+	"apps/create events", "apps/delete attachment", "apps/fence", "apps/force-delete pod", "apps/forget vmi", "apps/note repair", "apps/patch leases",
+}
 
 // loss is how a node is lost, and comes back.
 type loss struct {
@@ -75,6 +83,54 @@ func (s *stage) killsItself(t *testing.T, rng *rand.Rand, i int) {
 	seeds.Count(t, "kills", 1)
 }
 
+// diesRepairing waits until a lost node is as it should be, while agents kill themselves at some of the stage's points
+// that begin so, first where that was done least, and at no others: they come there only when they have watched the
+// node for a while.
+func (s *stage) diesRepairing(t *testing.T, begin []string, lacks func() string, among ...int) {
+	t.Helper()
+	points := slices.DeleteFunc(slices.Clone(s.points), func(point string) bool {
+		return !slices.ContainsFunc(begin, func(b string) bool { return strings.HasPrefix(point, b) })
+	})
+	s.rand.Shuffle(len(points), func(a, b int) { points[a], points[b] = points[b], points[a] })
+	slices.SortStableFunc(points, func(a, b string) int { return s.died[a] - s.died[b] })
+	died := map[int]int{}
+	for n, i := range among {
+		m := s.Fleet.Members[i]
+		var those []string
+		for p := range min(4, len(points)) {
+			those = append(those, points[(4*n+p)%len(points)])
+		}
+		died[i] = len(m.KilledAt())
+		if err := m.KillAt(those, s.rand); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := func() {
+		for _, i := range among {
+			for _, at := range s.Fleet.Members[i].KilledAt()[died[i]:] {
+				t.Logf("%s killed itself: %s", s.Name(i), at)
+				seeds.Killed(t, at)
+				s.died[at]++
+				died[i]++
+				s.killAgent(i)
+				s.startAgent(t, i)
+			}
+		}
+	}
+	took := rig.Until(t, 10*time.Minute, func() string { // each death costs about a minute
+		again()
+		return lacks()
+	})
+	rig.Pause(t, time.Second) // what it lacked may have come of an effect after which an agent is to die
+	for _, i := range among {
+		if err := s.Fleet.Members[i].KillAt(nil, s.rand); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again()
+	t.Logf("the lost node is as it should be after %s", took)
+}
+
 // toggles switches the console of an application on and off until the returned
 // function is called, which leaves it on.
 func (s *stage) toggles(t *testing.T, a *app) (stop func()) {
@@ -117,10 +173,21 @@ func (s *stage) killPoints(t *testing.T, l loss, points int) {
 	at := s.isLost(t, lost)
 	s.kills(t, points/2, rest...).Wait()
 	t.Logf("%d agents were killed up to %s after it was Unknown", points/2, rig.Since(at))
+	if len(s.points) > 0 {
+		s.diesRepairing(t, repairing, func() string { return cmp.Or(s.lacksFence(t, lost), s.keeps(t, moves, lost)) }, rest...)
+	}
 	s.isReplaced(t, moves, lost, time.Now()) // agents that die all the time repair nothing
 	rig.Until(t, 90*time.Second, func() string { return s.lacksFence(t, lost) })
 	t.Logf("it is fenced %s after that", rig.Since(at))
 	l.back(s, t, lost)
+	if len(s.points) > 0 {
+		s.diesRepairing(t, []string{"apps/unfence"}, func() string {
+			if s.lacksFence(t, lost) == "" {
+				return s.Name(lost) + " is still fenced"
+			}
+			return ""
+		}, 0, 1, 2)
+	}
 	s.kills(t, points-points/2, 0, 1, 2).Wait()
 	stop()
 	s.allRest(t)

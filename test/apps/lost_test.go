@@ -108,12 +108,7 @@ func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 		return "no replacement: " + describe(s.pods(t, a))
 	})
 	t.Logf("the replacement of %s has a node after %s", a.cfg.DisplayName, rig.Since(at))
-	rig.Until(t, 90*time.Second, func() string {
-		if slices.Contains(slices.Collect(maps.Values(s.attachments(t, a))), s.Name(lost)) {
-			return fmt.Sprintf("%s is still attached to %s: %+v", a.volume, s.Name(lost), s.repairs(a))
-		}
-		return ""
-	})
+	rig.Until(t, 90*time.Second, func() string { return s.keeps(t, a, lost) })
 	t.Logf("the volume of %s is detached from it %s after that", a.cfg.DisplayName, rig.Since(at))
 	rig.Until(t, 90*time.Second, func() string {
 		for _, p := range live(s.pods(t, a)) {
@@ -124,6 +119,14 @@ func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 		return "no replacement runs: " + describe(s.pods(t, a)) + fmt.Sprint(s.attachments(t, a))
 	})
 	t.Logf("the replacement of %s runs %s after that", a.cfg.DisplayName, rig.Since(at))
+}
+
+// keeps says whether a lost node still has the volume of an application, "" where it has not.
+func (s *stage) keeps(t *testing.T, a *app, lost int) string {
+	if slices.Contains(slices.Collect(maps.Values(s.attachments(t, a))), s.Name(lost)) {
+		return fmt.Sprintf("%s is still attached to %s: %+v", a.volume, s.Name(lost), s.repairs(a))
+	}
+	return ""
 }
 
 // repairs is what the devices say of an application's repair.

@@ -21,7 +21,7 @@ func TestSoakKillPoints(t *testing.T) {
 	s.machinesRun(t)
 	for round := range seeds.Some(10, 2) {
 		l := []loss{cutting, killing}[round%2]
-		t.Run(fmt.Sprintf("round %d, %s", round+1, l.name), func(t *testing.T) { s.killPoints(t, l, 30) })
+		t.Run(fmt.Sprintf("round %d, %s", round+1, l.name), func(t *testing.T) { s.killPoints(t, l, 12) })
 		if t.Failed() {
 			break
 		}

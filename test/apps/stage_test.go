@@ -25,9 +25,10 @@ type stage struct {
 	sites   *sites
 	judge   *judge
 	apps    map[string]*app
-	foreign string     // what is not ours, as it was
-	points  []string   // at which agents kill themselves; none: they are killed at any moment
-	rand    *rand.Rand // of the story; goroutines split theirs off
+	foreign string         // what is not ours, as it was
+	points  []string       // at which agents kill themselves; none: they are killed at any moment
+	died    map[string]int // how often at each of them for a lost node
+	rand    *rand.Rand     // of the story; goroutines split theirs off
 }
 
 // newStage has the agent at program; "" builds it.
@@ -37,6 +38,7 @@ func newStage(t *testing.T, program string) *stage {
 	s := &stage{
 		Rig:  rig.New(t, rig.Options{Name: "apps", Program: program, Cluster: devcluster.Options{Hosts: true, KubeVirt: true}, Arrange: longhorn}),
 		apps: map[string]*app{},
+		died: map[string]int{},
 		rand: seeds.Rand(t),
 	}
 	s.sites = newSites(t, s.Cluster)
