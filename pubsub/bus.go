@@ -176,6 +176,11 @@ func (t topic) sock() string {
 	return filepath.Join(t.root, "run", t.agent, t.name+".sock")
 }
 
+// withdrawn is the file of the keys that were withdrawn in this boot. Nobody else reads it.
+func (t topic) withdrawn() string {
+	return filepath.Join(t.root, "run", t.agent, t.name+".withdrawn")
+}
+
 // largeDir is where large fields are handed over.
 func (t topic) largeDir() string {
 	return filepath.Join(t.root, "persist/pubsub-large", t.agent, t.name)

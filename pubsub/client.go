@@ -27,10 +27,13 @@ const (
 type client struct {
 	conn  *net.UnixConn
 	wake  chan struct{}
-	dirty map[string]struct{} // guarded by store.mu
-	sent  map[string][]byte   // what the client holds
-	files []handed            // large files that it may not have read
-	mute  bool                // a large field cannot be written and was reported
+	files []handed // large files that it may not have read
+	mute  bool     // a large field cannot be written and was reported
+
+	// guarded by store.mu
+	dirty   map[string]struct{}
+	sent    map[string][]byte // what the client holds
+	sending map[string][]byte // what it is being sent
 }
 
 // handed is the file of a large field that was made for one client.
@@ -62,7 +65,7 @@ func (s *store) send(c *client) (unsent bool, err error) {
 			return false, err
 		}
 		s.counts.messages.Add(1)
-		delete(c.sent, key)
+		s.holds(c, key, nil)
 	}
 	for _, key := range slices.Sorted(maps.Keys(updates)) {
 		value, err := c.split(s.topic.largeDir(), updates[key])
@@ -78,7 +81,7 @@ func (s *store) send(c *client) (unsent bool, err error) {
 			return false, err
 		}
 		s.counts.messages.Add(1)
-		c.sent[key] = updates[key]
+		s.holds(c, key, updates[key])
 	}
 	c.mute = c.mute && unsent
 	return unsent, nil
@@ -100,14 +103,26 @@ func (s *store) pendingChanges(c *client) (deletes []string, updates map[string]
 		}
 	}
 	clear(c.dirty)
+	c.sending = maps.Clone(updates)
 	slices.Sort(deletes)
 	return deletes, updates
+}
+
+// holds notes that c was sent a value, nil for that it was withdrawn.
+func (s *store) holds(c *client, key string, value []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(c.sending, key)
+	if delete(c.sent, key); value != nil {
+		c.sent[key] = value
+	}
 }
 
 // again keeps key dirty without waking anyone.
 func (s *store) again(c *client, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(c.sending, key)
 	c.dirty[key] = struct{}{}
 }
 

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,4 +96,28 @@ func TestWhatIsHeldBackIsToldToWhoComesAndWithTheNext(t *testing.T) {
 	if !has(early, "k", 20)() {
 		t.Error("what was held back of one key was told with another")
 	}
+}
+
+func TestWhoWasSentWhatWasHeldBackIsToldThatItNoLongerHolds(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	s := newSide(root)
+	pub := NewPacedPublication(s.Bus, "agent", func(last, now counter) time.Duration {
+		if now == last {
+			return -1
+		}
+		return time.Hour
+	})
+	s.start(t)
+	update := func(n int) string {
+		return fmt.Sprintf("update counter %s %s", b64("k"), b64(fmt.Sprintf(`{"N":%d}`, n)))
+	}
+	must(t, pub.Publish("k", counter{1}))
+	early := fresh(t, root, "hello counter false", update(1), "complete counter")
+	must(t, pub.Publish("k", counter{2}))
+	late := fresh(t, root, "hello counter false", update(2), "complete counter")
+	must(t, pub.Publish("k", counter{1}))
+	late.expect(update(1))
+	late.silent()
+	early.silent()
 }

@@ -201,6 +201,7 @@ func NewPacedPublication[T any](bus *Bus, agent string, pause Pause[T], opts ...
 // lastSent is what the subscribers were last told of a key.
 type lastSent[T any] struct {
 	value T
+	data  []byte // its JSON
 	at    time.Time
 	due   time.Time   // when they are told what was held back
 	timer *time.Timer // until then; nil for nothing
@@ -229,10 +230,13 @@ func (p *Publication[T]) hold(key string, v T, wait time.Duration) {
 	if last.timer != nil {
 		last.timer.Stop()
 		last.timer = nil
+		if wait < 0 { // who connected since then was sent what the others were not
+			p.store.tellUnless(key, last.data)
+		}
 	}
 	switch {
 	case wait == 0:
-		last.value, last.at = v, time.Now()
+		last.value, last.data, last.at = v, p.store.rows[key], time.Now()
 	case wait > 0:
 		last.due = time.Now().Add(wait)
 		last.timer = time.AfterFunc(wait, func() { p.tellNow(key) })

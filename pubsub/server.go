@@ -17,6 +17,8 @@ const (
 	// resendAfter is the pause after a large field could not be written, for
 	// example to a full disk.
 	resendAfter = 10 * time.Second
+	// lastWords is how long a client may take at our end for what was changed before.
+	lastWords = time.Second
 	// maxUnread is how many large files one client may leave lying. It is above
 	// what fits the buffer of a socket, so no file goes before its message.
 	maxUnread = 1024
@@ -53,11 +55,11 @@ func (s *store) run(ctx context.Context) {
 	}
 }
 
-// serve talks to one client until it hangs up or ctx is done.
+// serve talks to one client until it hangs up or ctx is done, when it is told the last changes.
 func (s *store) serve(ctx context.Context, conn *net.UnixConn) {
 	own, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(own, func() { conn.Close() })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, func() { conn.Close() }) })
 	defer stop()
 	defer conn.Close()
 	if err := s.answerRequest(conn); err != nil {
@@ -71,12 +73,15 @@ func (s *store) serve(ctx context.Context, conn *net.UnixConn) {
 	defer wg.Wait()
 	defer conn.Close()
 	wg.Go(func() {
+		defer conn.Close()
 		defer cancel()
 		// Clients say nothing more; what ends this is that they hang up.
 		_, _ = io.Copy(io.Discard, conn)
 	})
 	s.feed(own, c)
-	if ctx.Err() == nil {
+	if ctx.Err() != nil {
+		_, _ = s.send(c)
+	} else {
 		// It hung up, so it no longer reads. When we end ourselves it may still
 		// have messages before it that point to these files.
 		removeAll(c.files)
@@ -127,7 +132,7 @@ func (s *store) leave(c *client) {
 func (s *store) notReceived(c *client) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(s.withdrawn), func(key string) bool {
+	return slices.DeleteFunc(slices.Clone(s.withdrawn.keys), func(key string) bool {
 		_, sent := c.sent[key]
 		return sent
 	})
@@ -159,8 +164,8 @@ func (s *store) feed(ctx context.Context, c *client) {
 }
 
 // finish ends the snapshot. EVE's subscribers keep what a snapshot lacks, and
-// dial every 10 s only: what was withdrawn since our start, while they could not
-// hear it, they are told now.
+// dial every 10 s only: what was withdrawn while they could not hear it, by this
+// run or one before, they are told now.
 func (s *store) finish(c *client) error {
 	if err := s.say(c, completePacket(s.topic.name)); err != nil {
 		return err

@@ -97,7 +97,7 @@ func TestWithdrawnKeysAreRememberedWithinABound(t *testing.T) {
 		must(t, pub.Publish(key, counter{i}))
 		must(t, pub.Unpublish(key))
 	}
-	if w := pub.store.withdrawn; len(w) != maxWithdrawn || w[0] != "2" {
+	if w := pub.store.withdrawn.keys; len(w) != maxWithdrawn || w[0] != "2" {
 		t.Errorf("%d keys, from %q on", len(w), w[0])
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,10 +18,6 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
-
-// maxWithdrawn bounds how many withdrawn keys are remembered for subscribers
-// that connect later. Keys are names of things on one device, UUIDs mostly.
-const maxWithdrawn = 4096
 
 // store is a publication without its type: JSON by key, in memory, in files
 // and towards the clients of the socket.
@@ -38,7 +33,7 @@ type store struct {
 	// written: a client that waited for it would be a file behind for each file.
 	mu        sync.Mutex
 	rows      map[string][]byte // as in the files
-	withdrawn []string          // keys that were withdrawn since start, the oldest first
+	withdrawn withdrawn         // its file is written without mu
 	clients   map[*client]struct{}
 	restarted int
 
@@ -136,6 +131,11 @@ func (s *store) load(valid func([]byte) error) (map[string][]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows, s.unsure = values, map[string]bool{}
+	if !s.topic.filesOnly {
+		if err := s.withdrawn.load(s.topic.withdrawn(), func(key string) bool { return values[key] != nil }); err != nil {
+			s.log.WithError(err).Warn("subscribers that connect later may keep withdrawn keys")
+		}
+	}
 	s.restarted = readRestarted(dir)
 	return maps.Clone(values), nil
 }
@@ -208,7 +208,7 @@ func (s *store) put(key string, data []byte, tell bool) (changed bool, err error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows[key] = data
-	s.withdrawn = slices.DeleteFunc(s.withdrawn, func(k string) bool { return k == key })
+	s.withdrawn.remove(key)
 	if tell {
 		s.changed(key)
 	}
@@ -229,6 +229,13 @@ func (s *store) remove(key string) error {
 			return err
 		}
 	}
+	_, had := s.rows[key]
+	if _, err := os.Lstat(filepath.Join(dir, name)); had || err == nil {
+		had = true
+		if err := s.withdrawn.note(key); err != nil { // what is withdrawn must go, even where no space is left
+			s.log.WithError(err).WithField("key", key).Warn("a subscriber that is not connected now may keep a withdrawn key")
+		}
+	}
 	s.unsure[key] = true
 	if err := removeFile(dir, name, durable); err != nil {
 		return err
@@ -236,11 +243,9 @@ func (s *store) remove(key string) error {
 	delete(s.unsure, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, had := s.rows[key]; had {
+	if had {
 		delete(s.rows, key)
-		if s.withdrawn = append(s.withdrawn, key); len(s.withdrawn) > maxWithdrawn {
-			s.withdrawn = slices.Delete(s.withdrawn, 0, 1)
-		}
+		s.withdrawn.add(key)
 		s.changed(key)
 	}
 	return nil
@@ -269,6 +274,22 @@ func (s *store) tell(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed(key)
+}
+
+// tellUnless tells key to every client that was sent another value of it than data.
+func (s *store) tellUnless(key string, data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.clients {
+		sent, was := c.sent[key]
+		if now, is := c.sending[key]; is {
+			sent, was = now, true
+		}
+		if was && !bytes.Equal(sent, data) {
+			c.dirty[key] = struct{}{}
+			Ring(c.wake)
+		}
+	}
 }
 
 // changed tells every client that key is news. Called with mu held.

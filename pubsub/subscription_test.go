@@ -58,6 +58,27 @@ func TestADirectoryThatComesLaterIsSeenAtOnce(t *testing.T) {
 	}
 }
 
+func TestALinkToNothingIsWaitedForLikeADirectoryThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	agent := filepath.Dir(runDir(root))
+	must(t, os.MkdirAll(filepath.Dir(agent), 0o755))
+	must(t, os.Symlink("nowhere", agent))
+	s := newSide(root)
+	sub := NewSubscription[Sample](s.Bus, "agent")
+	s.start(t)
+	watched := make(chan struct{})
+	go func() { defer close(watched); s.watcher.watch(runDir(root)) }()
+	select {
+	case <-watched:
+	case <-time.After(time.Minute):
+		t.Fatal("it looks for the directory again and again")
+	}
+	must(t, os.Remove(agent))
+	writeText(t, filepath.Join(runDir(root), "k.json"), small("", 1))
+	eventually(t, "the file is seen", has(sub, "k", 1))
+}
+
 func TestAHalfWrittenFileIsNotAWithdrawal(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -113,7 +113,7 @@ func (w *watcher) watch(dir string) {
 			return
 		case err == nil:
 			// What was missing may have come before we watched its parent.
-			if _, err := os.Lstat(below(at, dir)); err != nil {
+			if _, err := os.Stat(below(at, dir)); err != nil { // a link to nothing is not there either
 				return
 			}
 			at = dir

@@ -89,7 +89,7 @@ func (c *Component) Run(ctx context.Context) {
 	was, _ := c.Leader.Get(types.Global)
 	if out := (types.KubeLeaderElectInfo{LatestChange: was.LatestChange}); was != out {
 		out.LatestChange = time.Now()
-		if err := c.Leader.Publish(types.Global, out); err != nil {
+		if err := c.tell(was, out); err != nil {
 			c.Log.WithError(err).Error("could not publish that this node left the election")
 		}
 	}
@@ -172,7 +172,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	switch {
 	case a.start:
 		c.start(ctx, f.identity)
-	case a.stop:
+	case a.stop && !c.leads():
 		c.drop()
 	}
 	if a.again <= 0 {
@@ -183,17 +183,37 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 
 // publish says how it stands, and tells an election that waits for it.
 func (c *Component) publish(f facts, a action) error {
-	if a.info.LeaderIdentity != f.published.LeaderIdentity || a.info.IsStatsLeader != f.published.IsStatsLeader {
-		c.Log.WithFields(logrus.Fields{"leader": a.info.LeaderIdentity, "leads": a.info.IsStatsLeader}).Info("the leader has changed")
-	}
+	var err error
 	if a.info != f.published {
-		if err := c.Leader.Publish(types.Global, a.info); err != nil {
-			return fmt.Errorf("publish KubeLeaderElectInfo: %w", err)
+		err = c.tell(f.published, a.info)
+	}
+	if !c.leads() {
+		select {
+		case c.term.heard <- struct{}{}:
+		default:
 		}
 	}
-	select {
-	case c.term.heard <- struct{}{}:
-	default:
+	return err
+}
+
+// leads reports whether others read that this node leads.
+func (c *Component) leads() bool {
+	published, _ := c.Leader.Get(types.Global)
+	return published.IsStatsLeader
+}
+
+// tell publishes how it stands. That this node no longer leads is told by a withdrawal where it cannot be
+// published: that takes no space on a full disk, and nobody takes a node for the leader that says nothing.
+func (c *Component) tell(was, now types.KubeLeaderElectInfo) error {
+	err := c.Leader.Publish(types.Global, now)
+	if err != nil && was.IsStatsLeader && !now.IsStatsLeader {
+		err = errors.Join(err, c.Leader.Unpublish(types.Global))
+	}
+	if err != nil {
+		return fmt.Errorf("publish KubeLeaderElectInfo: %w", err)
+	}
+	if now.LeaderIdentity != was.LeaderIdentity || now.IsStatsLeader != was.IsStatsLeader {
+		c.Log.WithFields(logrus.Fields{"leader": now.LeaderIdentity, "leads": now.IsStatsLeader}).Info("the leader has changed")
 	}
 	return nil
 }

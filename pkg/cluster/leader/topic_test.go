@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +55,18 @@ type slow struct {
 func (s slow) Publish(key string, v types.KubeLeaderElectInfo) error {
 	time.Sleep(time.Millisecond)
 	return s.Table.Publish(key, v)
+}
+
+// full has no space left once it was told that this node leads.
+type full struct {
+	*pubsub.Table[types.KubeLeaderElectInfo]
+}
+
+func (f full) Publish(key string, v types.KubeLeaderElectInfo) error {
+	if now, _ := f.Get(key); now.IsStatsLeader {
+		return syscall.ENOSPC
+	}
+	return f.Table.Publish(key, v)
 }
 
 // candidate is a component with a name and all reason to run.
@@ -158,7 +171,7 @@ func TestNobodyReadsThatANodeLeadsWhenItsLeaseIsGivenBack(t *testing.T) {
 			_ = agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetFail})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		leaves := func(t *testing.T, isFull bool) {
 			synctest.Test(t, func(t *testing.T) {
 				log := logrus.New()
 				log.SetOutput(t.Output())
@@ -172,7 +185,11 @@ func TestNobodyReadsThatANodeLeadsWhenItsLeaseIsGivenBack(t *testing.T) {
 					}
 				}
 				kube.ended = kube.left
-				c, agent := candidate(log, kube, slow{out})
+				var writer pubsub.Writer[types.KubeLeaderElectInfo] = slow{out}
+				if isFull {
+					writer = full{out}
+				}
+				c, agent := candidate(log, kube, writer)
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() { defer close(done); c.Run(ctx) }()
@@ -190,6 +207,8 @@ func TestNobodyReadsThatANodeLeadsWhenItsLeaseIsGivenBack(t *testing.T) {
 				cancel()
 				<-done
 			})
-		})
+		}
+		t.Run(name, func(t *testing.T) { leaves(t, false) })
+		t.Run(name+", /run is full", func(t *testing.T) { leaves(t, true) })
 	}
 }
