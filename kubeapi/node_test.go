@@ -154,6 +154,11 @@ func TestOnlyACordonFromBeforeAnyOfUsIsLegacy(t *testing.T) {
 		"on a stamped node, by EVE's": {func(n *corev1.Node) {
 			n.Annotations[nodes.AgentAnnotation], n.ManagedFields = "garbage", []metav1.ManagedFieldsEntry{unschedulableBy("zedbox")}
 		}, true},
+		"by EVE's, where the note of one of ours that EVE's undid is left": {func(n *corev1.Node) {
+			n.Annotations[nodes.AgentAnnotation], n.ManagedFields = "garbage", []metav1.ManagedFieldsEntry{unschedulableBy("zedbox")}
+			n.Annotations[nodes.CordonAnnotation] = `{"by":"zedkube","reason":"node drain for UPDATE","since":"2026-05-03T06:41:17Z"}`
+			n.Annotations[nodes.KeepAnnotation] = "true"
+		}, true},
 		"on a stamped node, by EVE's and another": {func(n *corev1.Node) {
 			n.Annotations[nodes.AgentAnnotation], n.ManagedFields = "garbage", []metav1.ManagedFieldsEntry{unschedulableBy("zedbox"), unschedulableBy("kubectl")}
 		}, false},
@@ -167,6 +172,9 @@ func TestOnlyACordonFromBeforeAnyOfUsIsLegacy(t *testing.T) {
 		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 		if now.Spec.Unschedulable == row.undone {
 			t.Errorf("a cordon %s: unschedulable %v", name, now.Spec.Unschedulable)
+		}
+		if _, noted := now.Annotations[nodes.CordonAnnotation]; row.undone && noted {
+			t.Errorf("a cordon %s: its note is left", name)
 		}
 	}
 }

@@ -98,8 +98,9 @@ type NodeDrainJournal struct {
 	Markers  map[string]string `json:",omitzero"`  // nil for not known; what the markers of a device that goes down were when COMPLETE was decided on: path to what identifies one writing of it
 	Total    int               // pods chosen so far
 
-	Ends bool         `json:",omitempty"` // COMPLETE although nothing was evicted: the cluster ends with this node
-	Look *StorageLook `json:",omitempty"` // the last one at what a leave would take along; nil for none
+	Ends      bool         `json:",omitempty"` // COMPLETE although nothing was evicted: the cluster ends with this node
+	Unemptied bool         `json:",omitempty"` // COMPLETE although nothing was evicted: no other node would take the pods
+	Look      *StorageLook `json:",omitempty"` // the last one at what a leave would take along; nil for none
 }
 
 // DrainPhase is where a drain stands, in a word that people can read.
@@ -154,6 +155,18 @@ type NodeDrainProgress struct {
 	Left     bool     // this node has left the cluster and its Node is deleted
 
 	Journal NodeDrainJournal `json:",omitzero"` // the same as on disk, for when that is full
+}
+
+// Over reports that no drain of this node is requested, under way or complete. One that failed is over
+// once nobody requests it and what it held is given back: its phase stays until the next one.
+func (p NodeDrainProgress) Over() bool {
+	switch p.Phase {
+	case "", PhaseIdle:
+		return true
+	case PhaseNoCordon, PhaseNotEmpty:
+		return len(p.Requesters) == 0 && !p.Lock.Mine && p.Cordon != CordonedByZedkube
+	}
+	return false
 }
 
 // DrainPods counts the pods that the drain has to remove.

@@ -94,19 +94,24 @@ func noCordon() access.Values {
 	return patch
 }
 
-// UncordonLegacy undoes a cordon that has no note of ours and that Kubernetes
+// UncordonLegacy undoes a cordon that is not ours and that Kubernetes
 // noticed before the given time: one that EVE's own zedkube left behind, which
-// wrote it, or may have on a node without a fresh stamp. Where any of that cannot
+// wrote it, or may have on a node without a fresh stamp and without a note of ours. EVE's
+// leaves such a note where it is, from a cordon of ours that it has undone: it goes too. Where any of that cannot
 // be told, nothing is done. On a node without a stamp it has to come before the
 // first Stamp.
 func (c *Client) UncordonLegacy(ctx context.Context, node string, before time.Time) error {
 	return c.patchNode(ctx, "uncordon", node, asDrain, func(n *corev1.Node) (access.Values, error) {
 		_, noted := n.Annotations[CordonAnnotation]
 		row, since := c.Stamps.Listed(NodeOf(n)), taintedAt(n)
-		if !n.Spec.Unschedulable || noted || since.IsZero() || !since.Before(before) || !row.Foreign() && !row.CordonedByEVE() {
-			return nil, nil
+		switch {
+		case !n.Spec.Unschedulable || row.CordonedBy != nil || since.IsZero() || !since.Before(before):
+		case row.CordonedByEVE() && noted:
+			return noCordon(), nil
+		case row.CordonedByEVE() || row.Foreign() && !noted:
+			return access.Values{"spec": access.Values{"unschedulable": nil}}, nil
 		}
-		return access.Values{"spec": access.Values{"unschedulable": nil}}, nil
+		return nil, nil
 	})
 }
 

@@ -58,7 +58,7 @@ type facts struct {
 	requestsKnown bool // zedagent's and baseosmgr's
 	deviceDrain   bool // one of them asks for a drain
 	operatorDrain bool
-	lacked        time.Duration // uptime since when something delays a change for which this node is drained; 0 for nothing
+	lacked        time.Duration // uptime since when something delays a change for which this node is drained, or a node that may reboot delays the restart; 0 for nothing
 	drain         types.NodeDrainProgress
 	leaves        bool
 	cluster       string // ID; "" for none

@@ -113,7 +113,11 @@ func TestPreconditionsOfAChange(t *testing.T) {
 		"requests are not known":          {[]func(*facts){func(f *facts) { f.requestsKnown = false }}, "NoDrain", "not known yet", false},
 		"the device goes down":            {[]func(*facts){func(f *facts) { f.deviceDrain = true }}, "NoDrain", "go down", false},
 		"an operator drains":              {[]func(*facts){func(f *facts) { f.operatorDrain = true }}, "NoDrain", "a drain of this node", false},
-		"a drain is not over":             {[]func(*facts){func(f *facts) { f.drain.Phase = types.PhaseComplete }}, "NoDrain", "not over", false},
+		"a drain that failed is requested": {[]func(*facts){func(f *facts) {
+			f.drain.Phase, f.drain.Requesters = types.PhaseNotEmpty, []string{"UPDATE"}
+		}}, "NoDrain", "not over", false},
+		"a drain that failed is withdrawn": {[]func(*facts){func(f *facts) { f.drain.Phase = types.PhaseNotEmpty }}, "", "", true},
+		"a drain is not over":              {[]func(*facts){func(f *facts) { f.drain.Phase = types.PhaseComplete }}, "NoDrain", "not over", false},
 		"a component is updated": {[]func(*facts){func(f *facts) {
 			f.component = component(types.KubeClusterUpdateStatus{Component: types.KubeCompKubevirt, Status: types.KubeCompUpdateInProgress})
 		}}, "Components", "kubevirt is updated", true},

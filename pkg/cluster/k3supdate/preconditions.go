@@ -189,7 +189,7 @@ func (f facts) goesDown(drains bool) string {
 		return "it is not known yet whether a drain of this node is requested"
 	case f.deviceDrain:
 		return "the device is about to go down or to be updated"
-	case !drains && (f.operatorDrain || f.asksForDrain() || f.drain.Phase != "" && f.drain.Phase != types.PhaseIdle):
+	case !drains && (f.operatorDrain || f.asksForDrain() || !f.drain.Over()):
 		return "a drain of this node is requested or not over"
 	}
 	return ""

@@ -15,6 +15,9 @@ const (
 	// to reach the kube container first, which looks every 15 s.
 	restartStaged = 30 * time.Second
 	soon          = time.Second
+	// rebootFor is how long k3s, with the new binary in its place, is not stopped beside a node that may
+	// reboot without the drain lock: one whose drain a person has forced may never do so.
+	rebootFor = 30 * time.Minute
 )
 
 // swaps puts the staged binary in its place, or sees that it is there. k3s goes on with the
@@ -98,6 +101,9 @@ func (f facts) acts(a *action, target string) {
 	case inPlace && stale && once && (wrong || back) && (p.PID != 0 || f.kubeInit && j.Sum != "") && f.uptime >= j.Began+after:
 		if why := f.mustNot(); why != "" && !back {
 			s.Reason += " It is not restarted yet: " + why + "."
+			if f.reboots() != "" {
+				a.lacked = cmp.Or(f.lacked, f.uptime)
+			}
 			f.checks(a)
 			return
 		}
@@ -126,8 +132,13 @@ func (f facts) mustNot() string {
 		return "this node does not have the drain lock any more"
 	}
 	f.nodes = f.checked.nodes
-	lack, _ := f.quorum()
-	return lack
+	if lack, _ := f.quorum(); lack != "" {
+		return lack
+	}
+	if f.lacked == 0 || f.uptime < f.lacked+rebootFor {
+		return f.reboots()
+	}
+	return ""
 }
 
 // failedTo says why the last call of that kind failed, "" where it did not.

@@ -77,6 +77,9 @@ func TestK3sIsRestartedWithItsNewBinaryOnlyWhileTheClusterAllowsIt(t *testing.T)
 		"not listed since":           {func(f *facts) { f.checked.at = f.journal.Began }, check},
 		"another server is away":     {func(f *facts) { f.node(1, func(n *types.Node) { n.Ready = types.ConditionUnknown }) }, check},
 		"the lock is lost":           {func(f *facts) { f.checked.lock.Holder = "n2" }, check},
+		"another node may reboot":    {mayReboot, check},
+		"and has not for a while":    {func(f *facts) { mayReboot(f); f.lacked = f.uptime - rebootFor + 1 }, check},
+		"and has not for too long":   {func(f *facts) { mayReboot(f); f.lacked = f.uptime - rebootFor }, restart},
 		"it was restarted":           {func(f *facts) { f.process.Start = f.journal.Began + 1 }, noCall},
 		"that did not come about":    {func(f *facts) { f.journal.Restarted, f.restarted = true, f.uptime-restartAfter }, restart},
 		"it was tried a moment ago":  {func(f *facts) { f.journal.Restarted, f.restarted = true, f.uptime-restartAfter+1 }, noCall},
@@ -87,6 +90,9 @@ func TestK3sIsRestartedWithItsNewBinaryOnlyWhileTheClusterAllowsIt(t *testing.T)
 		f := swapping()
 		f.journal.Step, f.evidence.disk, f.evidence.staged, f.version.OnDisk = types.K3sStepChange, patch, "", false
 		row.change(&f)
+		if a := decide(f); (a.lacked != 0) != (f.reboots() != "" && row.call == check) {
+			t.Errorf("%s: what delays it began at %s", name, a.lacked)
+		}
 		if a := decide(f); a.call != row.call || (a.call == restart) != (a.journal.Restarted && !f.journal.Restarted || f.journal.Restarted && a.call == restart) {
 			t.Errorf("%s: call %d, %s", name, a.call, a.status.Reason)
 		}

@@ -19,9 +19,9 @@ func complete(f facts, a *action) {
 	switch {
 	case f.stopped():
 		abandon(f, a, whyStopped(f))
-	case f.device() && f.rec.Status.Status <= types.DrainNotRequested && !f.rec.Dead && !f.rec.Kept:
+	case f.device() && f.rec.Status.Status <= types.DrainNotRequested && !f.rec.Kept && (!f.rec.Dead || f.answered()):
 		drainAgain(f, a)
-	case f.requests[byLeave].active && !(f.rec.Dead && f.device() && f.deadSince == 0 && f.known):
+	case f.requests[byLeave].active && !(f.rec.Dead && f.device() && f.answered()):
 		leave(f, a)
 	case f.expired():
 		expire(f, a)
@@ -40,6 +40,9 @@ func complete(f facts, a *action) {
 	}
 }
 
+// answered reports that the API server answers, and that it has the own node.
+func (f facts) answered() bool { return f.deadSince == 0 && f.known }
+
 // noteLock records, before the lock is taken, that it may be this node's.
 func (a *action) noteLock(f facts) {
 	a.rec.Locked, a.rec.Node, a.rec.NodeBoot = true, f.node.Name, f.node.BootID
@@ -51,6 +54,7 @@ func drainAgain(f facts, a *action) {
 	r := &a.rec
 	r.Phase, r.Reason = types.PhaseGates, "EVE requests the drain as well"
 	r.Asked, r.Ended, r.Attempt = f.now, 0, 0
+	r.Dead, r.Ends, r.Unemptied = false, false, false
 	if r.Cordoned != 0 {
 		r.Phase, r.Cordoned = types.PhaseEmptying, f.now
 	}

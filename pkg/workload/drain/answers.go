@@ -148,7 +148,7 @@ func (s *state) applyCordon(now time.Duration, done call) {
 	if done.verb == cordonAfterDeadAPI {
 		r.Dead = false
 	}
-	if r.Cordoned == 0 {
+	if r.Cordoned == 0 && (done.verb == cordon || r.Phase != types.PhaseGates) { // a drain that began again meanwhile takes the lock first
 		r.Cordoned = now
 	}
 	r.Refusals = 0

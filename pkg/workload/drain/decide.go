@@ -127,7 +127,7 @@ func drain(f facts, a *action) {
 			return
 		}
 		result(f, a, phase, reason)
-		a.rec.Dead, a.rec.Ends = dead, reason == endsHere
+		a.rec.Dead, a.rec.Ends, a.rec.Unemptied = dead, reason == endsHere, reason == noOthers || reason == noneReady
 		return
 	}
 	switch {
@@ -191,14 +191,20 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	case f.endsWith():
 		return types.PhaseComplete, endsHere, false
 	case !f.onlyLeaves() && f.synced && f.others == 0:
-		return types.PhaseComplete, "there is no other node: nothing is evicted", false
+		return types.PhaseComplete, noOthers, false
 	case f.lone() && f.now-f.alone >= max(sureAfter, f.window) && f.check.open(f.now):
-		return types.PhaseComplete, "no other node is Ready and schedulable: nothing is evicted", false
+		return types.PhaseComplete, noneReady, false
 	case f.check.passed(f.now) && len(f.came) == 0 && f.evictions().left() == 0:
 		return types.PhaseComplete, "no pod is left to evict and no volume blocks the drain" + f.evictions().leftAlone(), false
 	}
 	return "", "", false
 }
+
+// The reasons of a drain that evicts nothing, as that would only take the pods down sooner.
+const (
+	noOthers  = "there is no other node: nothing is evicted"
+	noneReady = "no other node is Ready and schedulable: nothing is evicted"
+)
 
 // becauseForced is the reason of a drain that an operator called complete.
 const becauseForced = "forced by the force file"

@@ -40,10 +40,14 @@ func leave(f facts, a *action) {
 		a.wait(edge)
 	case f.ended: // the volumes were looked at just before
 		departed(f, a)
-	case f.deadSince == 0 && f.known && (f.rec.Dead || f.rec.Ends && !f.ends):
-		a.rec.Dead, a.rec.Ends = false, false // nothing was evicted, and now it can be
-		drainAgain(f, a)
+	case f.answered() && (f.rec.Dead || f.rec.Ends && !f.ends):
+		drainAgain(f, a) // nothing was evicted, and now it can be
 		a.rec.Reason = "other nodes can run its pods and hold its volumes again"
+	case f.rec.Unemptied && !f.rec.Kept && f.answered() && (f.onlyLeaves() || !f.device() && f.otherSchedulable()):
+		drainAgain(f, a)
+		a.rec.Reason = "nothing was evicted for another request: for a leave it is"
+	case f.rec.Unemptied && !f.rec.Kept && !f.onlyLeaves() && !f.gone():
+		a.waits = "nothing was evicted, because no other node was Ready and schedulable: the node leaves once nobody else requests its drain"
 	case f.rec.Dead || f.gone() || f.deleted && !f.known && f.missing != 0:
 		if why := f.atStake(); why != "" {
 			a.waits = why

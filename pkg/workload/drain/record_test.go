@@ -23,7 +23,7 @@ func full() record {
 		Standing: minus(1), Said: minus(2), Asked: minus(6), Cordoned: minus(5), Ended: minus(3), Silent: minus(4),
 		Attempt: 3, Losses: 2, Refusals: 4, Node: "n1", NodeBoot: "b",
 		Locked: true, Kept: true, Dead: true, Left: true, Rebooted: true, Unused: true, Spent: map[string]string{"/tmp/f": "1"}, Markers: map[string]string{"/tmp/m": "2"}, Total: 300,
-		Ends: true, Look: &types.StorageLook{BootID: "boot", Uptime: time.Hour, At: wall0, Volumes: []types.LeaveVolume{{UID: "u"}}, Omitted: 1},
+		Ends: true, Unemptied: true, Look: &types.StorageLook{BootID: "boot", Uptime: time.Hour, At: wall0, Volumes: []types.LeaveVolume{{UID: "u"}}, Omitted: 1},
 	}
 }
 

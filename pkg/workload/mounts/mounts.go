@@ -191,7 +191,7 @@ func (c *Component) goesDown(own string) string {
 	parts, _ := c.Parts.Get(types.Global)
 	version, _ := c.Version.Get(types.Global)
 	switch {
-	case device || update || operator || drain.Phase != "" && drain.Phase != types.PhaseIdle:
+	case device || update || operator || !drain.Over():
 		return "a drain of this node is requested or not over"
 	case !c.DeviceOp.Synced() || !c.Update.Synced():
 		return "it is not known yet whether a drain of this node is requested"
