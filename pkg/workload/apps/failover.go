@@ -73,8 +73,9 @@ func (f facts) request(a app) (types.AppDetachRequest, bool) {
 }
 
 // lostWith finds the node that the application is lost with: the one that is
-// named by hand, else one that has, or had when a failover from it began, a part
-// of it and does not report.
+// named by hand, else one that has a part of it and does not report. Only where
+// there is none, it is the one that a failover began from, which may have an
+// attachment still: a note outlasts a second loss.
 func (f facts) lostWith(a app, request types.AppDetachRequest) (types.Node, bool) {
 	if request.Node != "" {
 		n, there := f.nodes[request.Node]
@@ -90,20 +91,20 @@ func (f facts) lostWith(a app, request types.AppDetachRequest) (types.Node, bool
 	for _, v := range a.vmis {
 		names[v.NodeName] = true
 	}
-	if a.set.Note.Act == types.ActFailover {
-		names[a.set.Note.Node] = true
-	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		n, known := f.nodes[name]
 		switch {
 		case name == "" || !names[name]:
-		case !known && (name != a.set.Note.Node || a.on(name)):
+		case !known:
 			return f.deleted(name), true
 		case n.Ready == types.ConditionUnknown:
 			return n, true
 		}
 	}
-	return types.Node{}, false
+	note := a.set.Note
+	n := f.nodes[note.Node]
+	same := note.NodeUID == "" || note.NodeUID == n.UID // earlier releases wrote no UID
+	return n, note.Act == types.ActFailover && n.Ready == types.ConditionUnknown && same
 }
 
 // refusalReason says why the application must not be taken away from a node (yet), ""
