@@ -30,9 +30,28 @@ const (
 	deletedFor = 5 * time.Minute
 )
 
-// failover takes an application away from a node that is gone, where each of
-// its volumes has a healthy replica elsewhere. Whatever is not known is a no.
+// failover is about a node that is lost. Where neither a pod nor a virtual machine is
+// there any more, only an attachment may be left, and what is wrong with the replacement
+// is not held up by it. A request by hand is.
 func (f facts) failover(a app) (verdict, bool) {
+	v, ok := f.failFrom(a)
+	request, byHand := f.request(a)
+	if byHand = byHand && request.Node == v.lost.Name; !ok || byHand || a.on(v.lost.Name) {
+		return v, ok
+	}
+	other, wrong := f.remount(a)
+	if !wrong {
+		other, _ = f.unstick(a)
+	}
+	if other.target != nil || other.phase == types.RepairRefused || other.phase == types.RepairGaveUp {
+		return other, true
+	}
+	return v.withWaits(other), true
+}
+
+// failFrom takes an application away from a node that is gone, where each of
+// its volumes has a healthy replica elsewhere. Whatever is not known is a no.
+func (f facts) failFrom(a app) (verdict, bool) {
 	request, byHand := f.request(a)
 	begun := a.set.Note.Act == types.ActFailover && a.set.Note.Node == request.Node && !a.runs(f.nodes)
 	if byHand = byHand && (begun || a.on(request.Node)); !byHand {

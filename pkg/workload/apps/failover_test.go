@@ -140,12 +140,17 @@ func TestATiedApplicationStaysAndIsNotStartedBesideItsStaleCopy(t *testing.T) {
 	})
 }
 
-// neverStarts has the virtual machine made again, and end at once.
-func neverStarts(w *world) {
+// endAtOnce has each instance that is made from now on end at once.
+func endAtOnce(w *world) {
 	w.kube.OnRevival(func(_ types.AppSet, vmi *types.VMI, pod *types.Pod) {
 		vmi.Phase, pod.NodeName = types.VMIScheduling, "n3"
 		pod.Phase, pod.Containers = types.PodFailed, []types.Container{{Name: "compute", Waiting: "CrashLoopBackOff"}}
 	})
+}
+
+// neverStarts has the virtual machine made again, and end at once.
+func neverStarts(w *world) {
+	endAtOnce(w)
 	w.kube.Change(func() {
 		v, _ := w.vmis.Get(name + "abcde")
 		_ = w.vmis.Unpublish(v.Name)
