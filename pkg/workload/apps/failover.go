@@ -283,11 +283,13 @@ const (
 )
 
 // failback moves an application that runs elsewhere to this node, its
-// designated one, by evicting its pod: the scheduler prefers this node. One that
-// is tied to this node was moved by configuration; that needs no setting.
+// designated one, by evicting its pod: its set asks the scheduler for this node. EVE
+// never changes the set of a native container, which may ask for a former designated
+// node: its pod would only start there again. One that is tied to this node was moved
+// by configuration; that needs no setting.
 func (f facts) failback(a app) (verdict, bool) {
 	p, ok := a.representativePod(f.self.Name)
-	if !ok || !a.cfg.IsDesignatedNodeID || p.NodeName == f.self.Name || !a.runs(f.nodes) || !f.wantsBack(a) {
+	if !ok || !a.cfg.IsDesignatedNodeID || a.set.Affinity.Node != f.self.Name || p.NodeName == f.self.Name || !a.runs(f.nodes) || !f.wantsBack(a) {
 		return verdict{}, false
 	}
 	v := verdict{

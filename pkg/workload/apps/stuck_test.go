@@ -131,6 +131,18 @@ func TestAnApplicationReturnsToItsDesignatedNode(t *testing.T) {
 			s.uptime, s.events, s.cfg.AffinityType, s.set.Affinity.Required = up, "", types.AffinityRequired, true
 			s.fresh.at = up - time.Second
 		}, true},
+		"a container, where its set asks for this node": {func(s *scene) {
+			s.contain(types.SetAffinity{Node: "n1"})
+		}, true},
+		"a container that is tied to this node": {func(s *scene) {
+			s.contain(types.SetAffinity{Node: "n1", Required: true})
+			s.events, s.cfg.AffinityType = "", types.AffinityRequired
+		}, true},
+		"not a container whose set requires its former designated node": {func(s *scene) {
+			s.contain(types.SetAffinity{Node: "n2", Required: true})
+			s.cfg.AffinityType = types.AffinityRequired
+		}, false},
+		"nor one whose set prefers that": {func(s *scene) { s.contain(types.SetAffinity{Node: "n2"}) }, false},
 		"not again within the hour, whatever the scheduler did": {func(s *scene) {
 			s.events = "healthy"
 			s.set.Note = types.RepairNote{Act: types.ActFailback, At: now.Add(-30 * time.Minute)}
@@ -162,6 +174,14 @@ func TestAnApplicationReturnsToItsDesignatedNode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// contain makes the application one of containers, which runs on n2.
+func (s *scene) contain(affinity types.SetAffinity) {
+	s.cfg = config(container, designated)
+	s.cfg.Activate = true
+	s.set.Kind, s.set.AppDomain, s.set.Affinity = types.KindReplicaSet, "", affinity
+	s.pods, s.vmis = []types.Pod{pod("a", on("n2"))}, nil
 }
 
 func (s *scene) node(name string, change func(*types.Node)) {
