@@ -257,6 +257,9 @@ type AppRepairStatus struct {
 	Steps    []RepairStep
 	Heard    uuid.UUID // ID of the AppDetachRequest that this takes into account; zero for none
 	Run      AppRun    `json:",omitzero"`
+
+	BootID string        `json:",omitempty"` // with Unseen alone
+	Unseen time.Duration `json:",omitempty"` // since the boot: when the cluster was last fully known; 0 while it is
 }
 
 // AppRun is how the pods of an application fare, as they say it themselves: no restart of an

@@ -350,7 +350,7 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 			Log: as("apps"), Pulse: pulses["apps"],
 			Configs: appConfigs, Settings: settings, Requests: detach, Info: info, Agent: zedagent,
 			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, Sets: kube.Sets, API: kube.API,
-			Kube: kube, Uptime: device.Uptime,
+			Kube: kube, BootID: p.Boot, Uptime: device.Uptime,
 			Known: known, Mounts: mountRecovery, Off: workloadsStatus, Status: appStatus, Repairs: appRepair,
 		},
 		"workloads": &workloads.Component{

@@ -137,6 +137,9 @@ func (f facts) told(a app, v verdict) types.AppRepairStatus {
 		s.Node = p.NodeName
 	}
 	s.Run = f.run(a, old.Run)
+	if !f.unseenSince.IsZero() {
+		s.BootID, s.Unseen = f.boot, max(f.uptime-f.unseen(a.key), 1)
+	}
 	if p := f.rest[a.key]; p.why != "" && v.target != nil {
 		s.Reason += " " + fmt.Sprintf("The last attempt failed: %s.", p.why)
 	}

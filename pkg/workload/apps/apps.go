@@ -93,6 +93,7 @@ type Component struct {
 	Off      pubsub.Reader[types.WorkloadsStatus]
 	Kube     Kube
 
+	BootID string
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Status  pubsub.Writer[types.ENClusterAppStatus]

@@ -13,6 +13,7 @@ import (
 type facts struct {
 	now    time.Time     // for what is told to people and other agents
 	uptime time.Duration // for everything that lasts
+	boot   string
 
 	configsKnown bool // zedagent's table has been complete once
 	configs      map[string]types.AppInstanceConfig
@@ -98,13 +99,13 @@ func (a *action) soon(d time.Duration) {
 
 func decide(f facts) action {
 	a := action{publish: map[string]types.ENClusterAppStatus{}, repairs: map[string]types.AppRepairStatus{}, since: map[string]time.Duration{}}
-	if unseenFor := f.now.Sub(f.unseenSince); !f.unseenSince.IsZero() && unseenFor < trust {
-		a.soon(trust - unseenFor)
-	}
 	verdicts := map[string]verdict{}
 	for _, app := range f.apps() {
 		status, waits := f.restarting(app, f.status(app))
 		a.publish[app.key] = status
+		if !f.unseenSince.IsZero() {
+			a.soon(trust - f.unseen(app.key))
+		}
 		a.follow(f, waits)
 		v := f.judge(app)
 		verdicts[app.key] = v

@@ -14,7 +14,7 @@ import (
 const lookTimeout = 30 * time.Second
 
 func (c *Component) look() facts {
-	f := facts{now: time.Now().Round(0), uptime: c.Uptime(), configsKnown: c.Configs.Synced()}
+	f := facts{now: time.Now().Round(0), uptime: c.Uptime(), boot: c.BootID, configsKnown: c.Configs.Synced()}
 	f.configs, f.statuses, f.repairs = c.Configs.All(), c.Status.All(), c.Repairs.All()
 	f.requests = c.Requests.All()
 	settings, _ := c.Settings.Get(types.Global)

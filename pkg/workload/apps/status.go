@@ -29,7 +29,7 @@ func (f facts) status(a app) types.ENClusterAppStatus {
 	switch {
 	case f.unseenSince.IsZero():
 		a.seen(&s, f.self.Name)
-	case f.now.Sub(f.unseenSince) < trust: // an application that was never looked for is "unknown"
+	case f.unseen(a.key) < trust: // an application that was never looked for is "unknown"
 		last := f.statuses[a.key]
 		s.ScheduledOnThisNode = last.ScheduledOnThisNode
 		s.AppKubeStatus = last.AppKubeStatus
@@ -42,6 +42,19 @@ func (f facts) status(a app) types.ENClusterAppStatus {
 		s.AppKubeStatus = types.AppKubeAPIUnreachable
 	}
 	return s
+}
+
+// unseen is for how long the cluster has not been fully known, 0 while it is. What is on
+// record of this boot counts: an agent that starts again knows no more than before.
+func (f facts) unseen(app string) time.Duration {
+	if f.unseenSince.IsZero() {
+		return 0
+	}
+	d := f.now.Sub(f.unseenSince)
+	if old := f.repairs[app]; old.Unseen > 0 && old.BootID == f.boot {
+		d = max(d, f.uptime-old.Unseen)
+	}
+	return d
 }
 
 // restarting keeps the claim on a virtual machine that was here and is on no node

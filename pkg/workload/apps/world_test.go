@@ -153,7 +153,7 @@ func (w *world) start(node string, wrap ...func(Kube) Kube) {
 	c := &Component{
 		Log: a.log, Pulse: &loop.Pulse{}, Configs: configs, Settings: &a.settings, Requests: &a.asked, Info: &a.info, Agent: &a.zedagent,
 		Nodes: &w.nodes, AppPods: &w.pods, VMIs: &w.vmis, Sets: &w.sets, API: &w.api, Known: &w.known, Mounts: &pubsub.Table[types.MountRecovery]{}, Off: &pubsub.Table[types.WorkloadsStatus]{}, Kube: kube,
-		Uptime: func() time.Duration { return time.Since(began) }, Status: &a.status, Repairs: &a.repairs,
+		BootID: "boot-" + node, Uptime: func() time.Duration { return time.Since(began) }, Status: &a.status, Repairs: &a.repairs,
 	}
 	go func() { defer close(done); c.Run(ctx) }()
 	a.stop = func() { cancel(); <-done }
