@@ -107,8 +107,18 @@ type RepairNote struct {
 	At       time.Time `json:"at,omitzero"`        // when Step was taken
 	Stuck    int       `json:"stuck,omitempty"`    // stuck instances deleted since the application last ran
 	Failback string    `json:"failback,omitempty"` // boot ID of the designated node at the last failback
+	Returned time.Time `json:"returned,omitzero"`  // when that was; see LastFailback
 	Moved    time.Time `json:"moved,omitzero"`     // when zedkube last changed the affinity of the AppSet
 	MovedTo  string    `json:"movedTo,omitempty"`  // the node that it named
+}
+
+// LastFailback is when the application was last moved back; zero for never. A note of a
+// release without Returned says so only until the next act.
+func (n RepairNote) LastFailback() time.Time {
+	if n.Act == ActFailback && n.Returned.IsZero() {
+		return n.At
+	}
+	return n.Returned
 }
 
 // RepairAct is what is done for an application.

@@ -308,7 +308,7 @@ func (f facts) failback(a app) (verdict, bool) {
 		return v, true
 	}
 	note := f.noted(a, types.ActFailback, "")
-	note.Failback = f.self.BootID
+	note.Failback, note.Returned = f.self.BootID, f.now
 	v.target = &target{app: a, note: note, node: f.self.Name}
 	v.target.pods = []types.Pod{p}
 	return v, true
@@ -317,7 +317,7 @@ func (f facts) failback(a app) (verdict, bool) {
 // wantsBack reports whether the configuration or the settings ask for it now.
 // After a boot it is done once.
 func (f facts) wantsBack(a app) bool {
-	recent := a.set.Note.Act == types.ActFailback && f.now.Sub(a.set.Note.At).Abs() <= eachFailback
+	recent := f.now.Sub(a.set.Note.LastFailback()).Abs() <= eachFailback
 	if a.cfg.AffinityType == types.AffinityRequired {
 		return !recent
 	}
@@ -353,7 +353,7 @@ func (f facts) notYet() string {
 		}
 	}
 	for _, s := range f.sets {
-		if s.Note.Act == types.ActFailback && f.now.Sub(s.Note.At).Abs() < betweenFailbacks {
+		if f.now.Sub(s.Note.LastFailback()).Abs() < betweenFailbacks {
 			return fmt.Sprintf("%s was moved less than %s ago.", s.Name, betweenFailbacks)
 		}
 	}

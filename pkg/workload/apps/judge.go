@@ -150,7 +150,7 @@ const actSettle types.RepairAct = "settle"
 // settle wipes the note once the application runs: what was done for it is over,
 // but for a node that is still to be fenced.
 func (f facts) settle(a app) (verdict, bool) {
-	want := types.RepairNote{Failback: a.set.Note.Failback, Moved: a.set.Note.Moved, MovedTo: a.set.Note.MovedTo}
+	want := types.RepairNote{Failback: a.set.Note.Failback, Returned: a.set.Note.LastFailback(), Moved: a.set.Note.Moved, MovedTo: a.set.Note.MovedTo}
 	if f.unfenced(a.set.Note) {
 		want = a.set.Note
 		want.Stuck = 0
@@ -172,6 +172,7 @@ func (f facts) settle(a app) (verdict, bool) {
 // noted is what to write on the set when an act begins.
 func (f facts) noted(a app, act types.RepairAct, lost string) types.RepairNote {
 	n := a.set.Note
+	n.Returned = n.LastFailback()
 	if n.Act != act || lost != "" && n.Node != lost {
 		n.Since = f.now
 	}

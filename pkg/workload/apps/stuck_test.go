@@ -127,6 +127,9 @@ func TestAnApplicationReturnsToItsDesignatedNode(t *testing.T) {
 		"not soon after another one": {func(s *scene) {
 			s.sets["other"] = types.AppSet{Note: types.RepairNote{Act: types.ActFailback, At: now.Add(-time.Minute)}}
 		}, false},
+		"not soon after another one that has failed over since": {func(s *scene) {
+			s.sets["other"] = types.AppSet{Note: types.RepairNote{Act: types.ActFailover, Returned: now.Add(-time.Minute)}}
+		}, false},
 		"at any time where it is tied to this node by now": {func(s *scene) {
 			s.uptime, s.events, s.cfg.AffinityType, s.set.Affinity.Required = up, "", types.AffinityRequired, true
 			s.fresh.at = up - time.Second
@@ -147,6 +150,14 @@ func TestAnApplicationReturnsToItsDesignatedNode(t *testing.T) {
 			s.events = "healthy"
 			s.set.Note = types.RepairNote{Act: types.ActFailback, At: now.Add(-30 * time.Minute)}
 		}, false},
+		"nor where it has failed over since": {func(s *scene) {
+			s.events = "healthy"
+			s.set.Note = types.RepairNote{Returned: now.Add(-30 * time.Minute)}
+		}, false},
+		"but after an hour": {func(s *scene) {
+			s.events = "healthy"
+			s.set.Note = types.RepairNote{Returned: now.Add(-61 * time.Minute)}
+		}, true},
 	}
 	for row, r := range rows {
 		t.Run(row, func(t *testing.T) {
@@ -169,10 +180,37 @@ func TestAnApplicationReturnsToItsDesignatedNode(t *testing.T) {
 			if got := v.target != nil && v.act == types.ActFailback; got != r.want {
 				t.Errorf("it returns: %v, want %v: %s", got, r.want, v.reason)
 			}
-			if r.want && (len(v.target.pods) != 1 || v.target.note.Failback != "boot") {
+			if r.want && (len(v.target.pods) != 1 || v.target.note.Failback != "boot" || v.target.note.LastFailback() != now) {
 				t.Errorf("what is evicted: %+v", v.target)
 			}
 		})
+	}
+}
+
+func TestTheTimeOfTheLastFailbackOutlastsOtherActs(t *testing.T) {
+	at := now.Add(-20 * time.Minute)
+	for row, note := range map[string]types.RepairNote{
+		"a note of this release":      {Act: types.ActFailback, At: at, Returned: at},
+		"one of the release before":   {Act: types.ActFailback, At: at},
+		"one of a failover since":     {Act: types.ActFailover, At: now, Returned: at},
+		"one of a move, long settled": {Moved: now, MovedTo: "n1", Returned: at},
+	} {
+		s := newScene()
+		s.set.Note = note
+		a := s.follow().apps()[0]
+		for _, act := range []types.RepairAct{types.ActFailover, types.ActUnstick, types.ActRevive} {
+			if n := s.noted(a, act, ""); !n.LastFailback().Equal(at) {
+				t.Errorf("%s: %s notes that the last one was at %s", row, act, n.LastFailback())
+			}
+		}
+		a.set.Note = s.noted(a, types.ActFailover, "n2")
+		s.since["settle/set"] = up - time.Hour
+		if v, ok := s.settle(a); !ok || v.target == nil || v.target.note.Act != "" || !v.target.note.LastFailback().Equal(at) {
+			t.Errorf("%s: it is settled with %+v", row, v.target)
+		}
+	}
+	if n := (types.RepairNote{Act: types.ActFailover, At: at}); !n.LastFailback().IsZero() {
+		t.Errorf("a failover counts as a failback at %s", n.LastFailback())
 	}
 }
 
