@@ -191,21 +191,21 @@ func fenced(note string, taints ...corev1.Taint) *corev1.Node {
 func TestAFenceIsOursOnlyWithOurNote(t *testing.T) {
 	other := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "maintenance", Effect: corev1.TaintEffectNoExecute}
 	for name, row := range map[string]struct {
-		node      *corev1.Node
-		out, ours bool
+		node            *corev1.Node
+		out, ours, left bool
 	}{
-		"none":                         {fenced(""), false, false},
-		"ours":                         {fenced(`{"by":"n2","reason":"gone"}`, nodes.FenceTaint()), true, true},
-		"without a note":               {fenced("", nodes.FenceTaint()), true, false},
-		"with garbage":                 {fenced("yes", nodes.FenceTaint()), true, false},
-		"with a note of nobody":        {fenced("{}", nodes.FenceTaint()), true, false},
-		"a note without a taint":       {fenced(`{"by":"n2"}`), false, false},
-		"our note, another's taint":    {fenced(`{"by":"n2"}`, other), true, false},
-		"our note, of another version": {fenced(`{"by":"n2","new":1}`, nodes.FenceTaint()), true, true},
-		"a note beyond all bounds":     {fenced(`{"by":"`+strings.Repeat("x", access.AnnotationText)+`"}`, nodes.FenceTaint()), true, false},
+		"none":                         {fenced(""), false, false, false},
+		"ours":                         {fenced(`{"by":"n2","reason":"gone"}`, nodes.FenceTaint()), true, true, false},
+		"without a note":               {fenced("", nodes.FenceTaint()), true, false, false},
+		"with garbage":                 {fenced("yes", nodes.FenceTaint()), true, false, false},
+		"with a note of nobody":        {fenced("{}", nodes.FenceTaint()), true, false, false},
+		"a note without a taint":       {fenced(`{"by":"n2"}`), false, false, true},
+		"our note, another's taint":    {fenced(`{"by":"n2"}`, other), true, false, true},
+		"our note, of another version": {fenced(`{"by":"n2","new":1}`, nodes.FenceTaint()), true, true, false},
+		"a note beyond all bounds":     {fenced(`{"by":"`+strings.Repeat("x", access.AnnotationText)+`"}`, nodes.FenceTaint()), true, false, false},
 	} {
-		if got := nodes.NodeOf(row.node); got.OutOfService != row.out || (got.Fence != nil) != row.ours {
-			t.Errorf("%s: out of service %v, by %+v", name, got.OutOfService, got.Fence)
+		if got := nodes.NodeOf(row.node); got.OutOfService != row.out || (got.Fence != nil) != row.ours || got.FenceLeft != row.left {
+			t.Errorf("%s: out of service %v, by %+v, left %v", name, got.OutOfService, got.Fence, got.FenceLeft)
 		}
 	}
 }

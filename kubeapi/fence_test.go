@@ -127,6 +127,35 @@ func TestOnlyAFenceOfOursIsTakenBack(t *testing.T) {
 	}
 }
 
+// A person has removed the taint of a fence, and perhaps put another one since.
+func TestOfAFenceWithoutItsTaintTheNoteAloneGoes(t *testing.T) {
+	for name, row := range map[string]struct {
+		ready    corev1.ConditionStatus
+		taints   []corev1.Taint
+		conflict bool
+	}{
+		"no taint":                     {corev1.ConditionTrue, nil, false},
+		"a person's since":             {corev1.ConditionTrue, []corev1.Taint{nodes.FenceTaint()}, false},
+		"it is lost again, and fenced": {corev1.ConditionUnknown, []corev1.Taint{nodes.FenceTaint()}, true},
+		"it is lost again, and is not": {corev1.ConditionUnknown, nil, true},
+	} {
+		n := withReady(fenced(`{"by":"n3"}`), row.ready)
+		seen := nodes.NodeOf(n)
+		n.Spec.Taints, n.ResourceVersion = append(n.Spec.Taints, row.taints...), "5"
+		c, kube := withFake(t, n)
+		if err := c.Unfence(t.Context(), seen); errors.Is(err, types.ErrConflict) != row.conflict || !row.conflict && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		if diff := cmp.Diff(append(wholeNode().Spec.Taints, row.taints...), now.Spec.Taints); diff != "" {
+			t.Errorf("%s: taints\n%s", name, diff)
+		}
+		if _, note := now.Annotations[nodes.FenceAnnotation]; note != row.conflict {
+			t.Errorf("%s: the note is there: %v", name, note)
+		}
+	}
+}
+
 func TestAWitnessIsWrittenWhereItDiffers(t *testing.T) {
 	n := wholeNode()
 	n.ResourceVersion = "5"

@@ -178,14 +178,18 @@ func isFence(t corev1.Taint) bool {
 	return t.MatchTaint(&f) && t.Value == f.Value
 }
 
-// fenceOf says whether the Node is out of service, and by which fence of ours.
-func fenceOf(n *corev1.Node) (outOfService bool, ours *types.Fence) {
+// fenceOf says whether the Node is out of service, by which fence of ours, and whether
+// one of ours has lost its taint.
+func fenceOf(n *corev1.Node) (outOfService bool, ours *types.Fence, left bool) {
 	outOfService = slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 	fence, ok := access.Annotated[types.Fence](n.Annotations, FenceAnnotation)
-	if !ok || fence.By == "" || !slices.ContainsFunc(n.Spec.Taints, isFence) {
-		return outOfService, nil
+	switch {
+	case !ok || fence.By == "":
+		return outOfService, nil, false
+	case !slices.ContainsFunc(n.Spec.Taints, isFence):
+		return outOfService, nil, true
 	}
-	return outOfService, &fence
+	return outOfService, &fence, false
 }
 
 // witnessOf is nil where the node's zedkube has nothing to say.
@@ -218,12 +222,11 @@ func (c *Client) Fence(ctx context.Context, node types.Node, fence types.Fence) 
 		return fmt.Errorf("%s: %w", act, err)
 	}
 	return c.patchNode(ctx, "fence", node.Name, asApps, func(n *corev1.Node) (access.Values, error) {
-		out, ours := fenceOf(n)
-		ready := access.ConditionOf(n, corev1.NodeReady)
+		out, ours, _ := fenceOf(n)
 		switch {
 		case string(n.UID) != node.UID:
 			return nil, fmt.Errorf("%w: another node has its name", types.ErrConflict)
-		case ready != nil && ready.Status == corev1.ConditionTrue:
+		case isReady(n):
 			return nil, fmt.Errorf("%w: it is Ready", types.ErrConflict)
 		case out && ours == nil:
 			return nil, fmt.Errorf("%w: somebody else has taken it out of service", types.ErrConflict)
@@ -236,8 +239,15 @@ func (c *Client) Fence(ctx context.Context, node types.Node, fence types.Fence) 
 	})
 }
 
+func isReady(n *corev1.Node) bool {
+	ready := access.ConditionOf(n, corev1.NodeReady)
+	return ready != nil && ready.Status == corev1.ConditionTrue
+}
+
 // Unfence takes back a fence of ours on this very node, and leaves alone what
-// carries no annotation of ours.
+// carries no annotation of ours. Of one that was seen without its taint only the
+// annotation goes: a taint that is there by now is somebody else's, as no node that is
+// Ready is fenced.
 func (c *Client) Unfence(ctx context.Context, node types.Node) error {
 	return c.patchNode(ctx, "unfence", node.Name, asApps, func(n *corev1.Node) (access.Values, error) {
 		fence, ok := access.Annotated[types.Fence](n.Annotations, FenceAnnotation)
@@ -246,9 +256,11 @@ func (c *Client) Unfence(ctx context.Context, node types.Node) error {
 			return nil, fmt.Errorf("%w: another node has its name", types.ErrConflict)
 		case !ok || fence.By == "":
 			return nil, nil
+		case node.FenceLeft && !isReady(n):
+			return nil, fmt.Errorf("%w: it is not Ready", types.ErrConflict)
 		}
 		patch := access.AnnotationsPatch(access.Values{FenceAnnotation: nil})
-		if slices.ContainsFunc(n.Spec.Taints, isFence) {
+		if !node.FenceLeft && slices.ContainsFunc(n.Spec.Taints, isFence) {
 			patch["spec"] = access.Values{"taints": slices.DeleteFunc(slices.Clone(n.Spec.Taints), isFence)}
 		}
 		return patch, nil

@@ -68,7 +68,7 @@ func NodeOf(n *corev1.Node) types.Node {
 		row.Deleted, row.Finalizers = n.DeletionTimestamp.Time, n.Finalizers
 	}
 	row.Agent, row.StampedAt = stampOf(n)
-	row.OutOfService, row.Fence = fenceOf(n)
+	row.OutOfService, row.Fence, row.FenceLeft = fenceOf(n)
 	row.Witness = witnessOf(n)
 	row.Designated = designatedOf(n)
 	if stamp, ok := access.Annotated[types.K3sStamp](n.Annotations, K3sAnnotation); ok {

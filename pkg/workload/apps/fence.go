@@ -177,12 +177,14 @@ func (w *worker) putFence(ctx context.Context) error {
 	return w.Event(ctx, types.Event{Node: w.lost.Name, Warning: true, Reason: "Fenced", Message: reason})
 }
 
-// unfence begins to give a fenced node that is ready again back to service.
+// unfence begins to give a fenced node that is ready again back to service. What is left of
+// a fence whose taint somebody has removed goes as well: it would make the next taint of a
+// person look like one of ours.
 func (f facts) unfence(a *action) {
 	if !f.unseenSince.IsZero() || f.self.Name == "" {
 		return
 	}
-	for _, n := range f.nodesThat(func(n types.Node) bool { return n.Fence != nil && n.Ready == types.ConditionTrue }) {
+	for _, n := range f.nodesThat(func(n types.Node) bool { return (n.Fence != nil || n.FenceLeft) && n.Ready == types.ConditionTrue }) {
 		v := verdict{keys: []string{"back/" + n.UID}}
 		a.follow(f, v)
 		wait := max(f.early(app{}, v.keys[0]), f.pausing(n.UID), f.pausing(""))
@@ -209,6 +211,12 @@ func (f facts) bound(node string) map[string]bool {
 // unfence removes the taint once nothing runs on the node that the cluster does
 // not have there: a copy that was started elsewhere meanwhile.
 func (w *worker) unfence(ctx context.Context) error {
+	if w.lost.FenceLeft {
+		if err := w.Unfence(ctx, w.lost); err != nil {
+			return fmt.Errorf("remove what is left of the fence of node %s: %w", w.lost.Name, err)
+		}
+		return nil
+	}
 	running, err := w.RunningPods(ctx, w.lost)
 	if err != nil {
 		return fmt.Errorf("list the pods on %s: %w", w.lost.Name, err)
