@@ -43,8 +43,14 @@ func (f facts) failover(a app) (verdict, bool) {
 	if !wrong {
 		other, _ = f.unstick(a)
 	}
-	if other.target != nil || other.phase == types.RepairRefused || other.phase == types.RepairGaveUp {
+	switch {
+	case other.target != nil:
 		return other, true
+	case other.phase == types.RepairRefused || other.phase == types.RepairGaveUp:
+		if v.target == nil {
+			return other, true
+		}
+		v.phase, v.reason = other.phase, other.reason // an attachment that is left may be why it does not start
 	}
 	return v.withWaits(other), true
 }

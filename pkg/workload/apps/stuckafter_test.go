@@ -35,12 +35,17 @@ func TestAReplacementThatIsStuckIsMadeAnewWhileTheNodeStaysLost(t *testing.T) {
 		"it was tried often enough": {func(s *scene) {
 			s.replace(broken("CrashLoopBackOff"))
 			s.set.Note.Stuck = mostStuck
+		}, time.Hour, types.ActFailover, true, types.RepairGaveUp}, // an attachment may be left
+		"it was tried often enough, and it is not proved that the node is gone": {func(s *scene) {
+			s.replace(broken("CrashLoopBackOff"))
+			s.set.Note.Stuck = mostStuck
+			s.nodes["n1"].Witness.Sightings[0].Alive = "10.0.0.2:12346"
 		}, time.Hour, types.ActUnstick, false, types.RepairGaveUp},
 		"its volumes are not mounted here": {func(s *scene) {
 			s.replace(pending)
 			s.pods[0].NodeName, s.pods[0].Claims = "n1", []string{"data"}
 			s.mounts = types.MountRecovery{Pods: []string{s.pods[0].Key()}, Phase: types.RepairRefused, Reason: "k3s is not restarted."}
-		}, stuckFor, types.ActRestart, false, types.RepairRefused},
+		}, stuckFor, types.ActFailover, true, types.RepairRefused},
 		"somebody takes it from that node by hand": {func(s *scene) {
 			s.replace(broken("CrashLoopBackOff"))
 			s.ask(false)
