@@ -80,6 +80,10 @@ func scenes() []Scene {
 			Does: "a process kills itself at the journal of the lines that it has logged: none is lost, and at most one batch comes twice",
 		},
 		{
+			Name: "full-leader", Package: "pkg/cluster/leader", Test: "TestSoakALeaderThatDiesOnAFullDiskKeepsItsLease", KillPoints: reachedBy("full-leader"),
+			Does: "a process kills itself while it withdraws that it leads, because there is no space to say so: its Lease is not given back before",
+		},
+		{
 			Name: "upgrade", Takes: 10 * time.Minute, Package: "test/upgrade", Test: "TestSoak.*", Needs: devcluster.CanHost,
 			Does: "three servers change their minor version, and their etcd, under load",
 		},
