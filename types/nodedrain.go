@@ -99,7 +99,7 @@ type NodeDrainJournal struct {
 	Total    int               // pods chosen so far
 
 	Ends      bool         `json:",omitempty"` // COMPLETE although nothing was evicted: the cluster ends with this node
-	Unemptied bool         `json:",omitempty"` // COMPLETE although nothing was evicted: no other node would take the pods
+	Unemptied bool         `json:",omitempty"` // COMPLETE although nothing was evicted: it could not be, or no other node would take the pods
 	Look      *StorageLook `json:",omitempty"` // the last one at what a leave would take along; nil for none
 }
 
@@ -164,7 +164,7 @@ func (p NodeDrainProgress) Over() bool {
 	case "", PhaseIdle:
 		return true
 	case PhaseNoCordon, PhaseNotEmpty:
-		return len(p.Requesters) == 0 && !p.Lock.Mine && p.Cordon != CordonedByZedkube
+		return len(p.Requesters) == 0 && !p.Lock.Mine && !p.Journal.Locked && p.Cordon != CordonedByZedkube
 	}
 	return false
 }

@@ -86,6 +86,9 @@ func (f facts) acts(a *action, target string) {
 	ours := f.restarted > j.Began && p.Start >= f.restarted // what it may replay takes its time
 	stale := p.Start < j.Began || back && j.Sum != "" && wrong && f.uptime >= p.Start+swapFor && !ours
 	once := !j.Restarted || j.Sum != "" && wrong && p.PID != 0 && f.uptime >= f.restarted+restartAfter
+	if !j.Restarted && (f.busy || !f.known || f.reboots() != "") {
+		a.lacked = f.lacked // until it is seen that no node may reboot
+	}
 	switch {
 	case f.busy:
 	case back && j.Sum != "" && f.evidence.disk == j.To:
@@ -99,9 +102,9 @@ func (f facts) acts(a *action, target string) {
 			a.call = restore
 		}
 	case inPlace && stale && once && (wrong || back) && (p.PID != 0 || f.kubeInit && j.Sum != "") && f.uptime >= j.Began+after:
-		if why := f.mustNot(); why != "" && !back {
+		if why, reboots := f.mustNot(); why != "" && !back {
 			s.Reason += " It is not restarted yet: " + why + "."
-			if f.reboots() != "" {
+			if reboots {
 				a.lacked = cmp.Or(f.lacked, f.uptime)
 			}
 			f.checks(a)
@@ -123,22 +126,23 @@ func (f facts) checks(a *action) {
 	}
 }
 
-// mustNot says why k3s is not to be stopped now after all, "" for nothing.
-func (f facts) mustNot() string {
+// mustNot says why k3s is not to be stopped now after all, "" for nothing, and whether that is
+// a node that may reboot.
+func (f facts) mustNot() (why string, reboots bool) {
 	if f.checked == nil {
-		return "the other nodes are looked at once more"
+		return "the other nodes are looked at once more", false
 	}
 	if holder := f.checked.lock.Holder; holder != f.own.Name {
-		return "this node does not have the drain lock any more"
+		return "this node does not have the drain lock any more", false
 	}
 	f.nodes = f.checked.nodes
 	if lack, _ := f.quorum(); lack != "" {
-		return lack
+		return lack, false
 	}
 	if f.lacked == 0 || f.uptime < f.lacked+rebootFor {
-		return f.reboots()
+		why = f.reboots()
 	}
-	return ""
+	return why, why != ""
 }
 
 // failedTo says why the last call of that kind failed, "" where it did not.

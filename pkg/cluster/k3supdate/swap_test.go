@@ -90,13 +90,41 @@ func TestK3sIsRestartedWithItsNewBinaryOnlyWhileTheClusterAllowsIt(t *testing.T)
 		f := swapping()
 		f.journal.Step, f.evidence.disk, f.evidence.staged, f.version.OnDisk = types.K3sStepChange, patch, "", false
 		row.change(&f)
-		if a := decide(f); (a.lacked != 0) != (f.reboots() != "" && row.call == check) {
+		if a := decide(f); (a.lacked != 0) != (f.reboots() != "") {
 			t.Errorf("%s: what delays it began at %s", name, a.lacked)
 		}
 		if a := decide(f); a.call != row.call || (a.call == restart) != (a.journal.Restarted && !f.journal.Restarted || f.journal.Restarted && a.call == restart) {
 			t.Errorf("%s: call %d, %s", name, a.call, a.status.Reason)
 		}
 	}
+}
+
+func TestANodeThatNeverRebootsDelaysTheRestartOnlyForAWhile(t *testing.T) {
+	f := swapping()
+	f.journal.Step, f.evidence.disk, f.evidence.staged, f.version.OnDisk = types.K3sStepChange, patch, "", false
+	mayReboot(&f)
+	began, checked := f.uptime, *f.checked
+	var checks time.Duration // since when the cluster is listed, which takes 7 s; 0 for not at all
+	for f.uptime < began+3*time.Hour {
+		a := decide(f)
+		switch f.lacked, f.journal = a.lacked, a.journal; {
+		case a.call == restart:
+			if took := f.uptime - began; took < rebootFor || took > rebootFor+time.Minute {
+				t.Errorf("k3s is restarted after %s", took)
+			}
+			return
+		case a.call == check:
+			checks, f.busy = f.uptime, true
+		}
+		f.uptime += 5 * time.Second
+		f.evidence.at = f.uptime
+		if f.busy && f.uptime >= checks+7*time.Second {
+			now := checked
+			now.at = f.uptime
+			f.busy, f.checked, f.triedAt = false, &now, f.uptime
+		}
+	}
+	t.Error("k3s is never restarted")
 }
 
 func TestAFailureGoesBackWithTheFormerBinaryBeforeTheCommitPoint(t *testing.T) {

@@ -146,6 +146,7 @@ func (s *state) noteError(v verb, err error) {
 func (s *state) applyCordon(now time.Duration, done call) {
 	r := &s.rec
 	if done.verb == cordonAfterDeadAPI {
+		r.Unemptied = r.Unemptied || r.Dead
 		r.Dead = false
 	}
 	if r.Cordoned == 0 && (done.verb == cordon || r.Phase != types.PhaseGates) { // a drain that began again meanwhile takes the lock first

@@ -127,7 +127,7 @@ func drain(f facts, a *action) {
 			return
 		}
 		result(f, a, phase, reason)
-		a.rec.Dead, a.rec.Ends, a.rec.Unemptied = dead, reason == endsHere, reason == noOthers || reason == noneReady
+		a.rec.Dead, a.rec.Ends, a.rec.Unemptied = dead, reason == endsHere, reason == noOthers || reason == noneReady || reason == notListed
 		return
 	}
 	switch {
@@ -179,7 +179,7 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 		// A dead Kubernetes must not keep the device from its reboot for ever.
 		return types.PhaseComplete, fmt.Sprintf("the API server has not answered for %s: nothing can be drained", f.skip), true
 	case f.gone() && (!f.onlyLeaves() || f.atStake() == ""):
-		return types.PhaseComplete, "this node is not in the cluster's list of nodes", false
+		return types.PhaseComplete, notListed, false
 	case f.now-r.began() >= f.timeout:
 		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, cmp.Or(lacking(f), notLooked)), false
 	case !emptying && r.Refusals >= maxRefusals:
@@ -200,8 +200,9 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	return "", "", false
 }
 
-// The reasons of a drain that evicts nothing, as that would only take the pods down sooner.
+// The reasons of a drain that evicts nothing: it cannot, or that would only take the pods down sooner.
 const (
+	notListed = "this node is not in the cluster's list of nodes"
 	noOthers  = "there is no other node: nothing is evicted"
 	noneReady = "no other node is Ready and schedulable: nothing is evicted"
 )

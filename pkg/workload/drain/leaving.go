@@ -47,7 +47,7 @@ func leave(f facts, a *action) {
 		drainAgain(f, a)
 		a.rec.Reason = "nothing was evicted for another request: for a leave it is"
 	case f.rec.Unemptied && !f.rec.Kept && !f.onlyLeaves() && !f.gone():
-		a.waits = "nothing was evicted, because no other node was Ready and schedulable: the node leaves once nobody else requests its drain"
+		a.waits = "nothing was evicted: the node leaves once nobody else requests its drain"
 	case f.rec.Dead || f.gone() || f.deleted && !f.known && f.missing != 0:
 		if why := f.atStake(); why != "" {
 			a.waits = why

@@ -118,3 +118,49 @@ func TestALeaveBesideAnOperatorsDrainEvictsOnceAnotherNodeTakesPods(t *testing.T
 		}
 	})
 }
+
+func TestWhatIsNotKnownYetTakesNoCompleteBack(t *testing.T) {
+	story(t, 2, func(s *stage) {
+		s.othersCordoned(true)
+		stop := s.run()
+		s.request(&s.operator, nobody)
+		s.leaves()
+		time.Sleep(10 * time.Minute)
+		stop()
+		_ = s.api.Publish(types.Global, types.APIStatus{})
+		defer s.run()()
+		time.Sleep(time.Second)
+		_ = s.api.Publish(types.Global, types.APIStatus{Synced: true})
+		time.Sleep(10 * time.Minute)
+		if p, _ := s.progress.Get(types.Global); p.Phase != types.PhaseComplete || len(s.kube.Calls("evict")) != 0 {
+			t.Errorf("%s %s, %d evictions", p.Phase, p.Reason, len(s.kube.Calls("evict")))
+		}
+	})
+}
+
+func TestALeaveAfterADrainOfADeadAPIEvicts(t *testing.T) {
+	for name, alone := range map[string]bool{"beside the operator's request": false, "alone": true} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 2, func(s *stage) {
+				s.kube.SetFault(kubetest.Refused)
+				s.kube.Block(appZero, true)
+				defer s.run()()
+				s.request(&s.operator, nobody)
+				time.Sleep(310 * time.Second)
+				s.kube.SetFault(kubetest.None)
+				time.Sleep(time.Minute)
+				if p, _ := s.progress.Get(types.Global); p.Phase != types.PhaseComplete || p.Journal.Dead {
+					t.Fatalf("the lock and the cordon are made up for: %s %s, %+v", p.Phase, p.Reason, p.Journal)
+				}
+				s.leaves()
+				if alone {
+					_ = s.operator.Unpublish(types.Global)
+				}
+				time.Sleep(time.Hour)
+				if p, _ := s.progress.Get(types.Global); len(s.kube.Calls("evict")) == 0 || len(s.kube.Calls("deletenode")) != 0 {
+					t.Errorf("%s %s, %d evictions, %d deletions", p.Phase, p.Reason, len(s.kube.Calls("evict")), len(s.kube.Calls("deletenode")))
+				}
+			})
+		})
+	}
+}

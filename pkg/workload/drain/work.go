@@ -64,8 +64,10 @@ func empties(f facts, a *action) {
 // lone reports that no other node would take the pods of a device that goes down.
 func (f facts) lone() bool { return f.alone != 0 && !f.onlyLeaves() }
 
-// otherSchedulable reports that another node would.
-func (f facts) otherSchedulable() bool { return f.alone == 0 && f.others > 0 }
+// otherSchedulable reports that another node would, as far as that is known.
+func (f facts) otherSchedulable() bool {
+	return f.living() && f.known && f.synced && f.alone == 0 && f.others > 0
+}
 
 // notLooked is why a drain ends of which nothing is known to be lacking.
 const notLooked = "nothing was found in the way, but not everything could be checked in time"

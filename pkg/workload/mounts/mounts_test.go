@@ -266,6 +266,9 @@ func TestWhatARestartOfK3sWaitsFor(t *testing.T) {
 		"a drain that failed holds the lock": {func(a *agent) {
 			_ = a.drain.Publish(types.Global, types.NodeDrainProgress{Phase: types.PhaseNoCordon, Lock: types.DrainLockView{Mine: true}})
 		}, types.RepairWaits, "a drain of this node is requested or not over"},
+		"a drain that failed may hold the lock": {func(a *agent) {
+			_ = a.drain.Publish(types.Global, types.NodeDrainProgress{Phase: types.PhaseNotEmpty, Journal: types.NodeDrainJournal{Locked: true}})
+		}, types.RepairWaits, "a drain of this node is requested or not over"},
 		"what zedagent requests is not known yet": {func(a *agent) { a.device.late = true }, types.RepairWaits, "not known yet"},
 		"the node leaves": {func(a *agent) {
 			_ = a.member.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeaving})
