@@ -100,7 +100,7 @@ func (w *world) loseTwo(note types.RepairNote) {
 		w.agents[n].stop()
 		w.agents[n].stop = func() {}
 	}
-	w.answers, w.nowhere = true, true // witnesses and scheduler are below
+	w.kube.Change(func() { w.answers, w.nowhere = true, true }) // witnesses and scheduler are below
 	w.kube.OnRevival(func(_ types.AppSet, vmi *types.VMI, pod *types.Pod) {
 		vmi.Phase, pod.NodeName = types.VMIScheduling, "n4"
 	})
