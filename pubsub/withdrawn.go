@@ -51,7 +51,7 @@ func (w *withdrawn) note(key string) error {
 			return err
 		}
 	}
-	f, err := os.OpenFile(w.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, _, err := safefile.OpenFile(w.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("note withdrawn key: %w", err)
 	}

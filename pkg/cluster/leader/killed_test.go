@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,18 +24,6 @@ const (
 	victim    = "LEADER_KILLED_IN" // names the root of a device on which a process kills itself
 	withdraws = "leader/withdraw zedkube/KubeLeaderElectInfo"
 )
-
-// fullDisk is a topic on a disk that has no space left once it was told that this node leads.
-type fullDisk struct {
-	*pubsub.Publication[types.KubeLeaderElectInfo]
-}
-
-func (f fullDisk) Publish(key string, v types.KubeLeaderElectInfo) error {
-	if now, _ := f.Get(key); now.IsStatsLeader {
-		return syscall.ENOSPC
-	}
-	return f.Publication.Publish(key, v)
-}
 
 // published is what the topic's file says of a device; false for that there is none.
 func published(t *testing.T, root string) (info types.KubeLeaderElectInfo, ok bool) {
@@ -66,7 +53,7 @@ func runIn(t *testing.T, root string, kube Kube, isFull bool, do func(*pubsub.Ta
 	}
 	var writer pubsub.Writer[types.KubeLeaderElectInfo] = out
 	if isFull {
-		writer = fullDisk{out}
+		writer = full{out}
 	}
 	c, agent := candidate(log, kube, writer)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -59,14 +59,14 @@ func (s slow) Publish(key string, v types.KubeLeaderElectInfo) error {
 
 // full has no space left once it was told that this node leads.
 type full struct {
-	*pubsub.Table[types.KubeLeaderElectInfo]
+	pubsub.Writer[types.KubeLeaderElectInfo]
 }
 
 func (f full) Publish(key string, v types.KubeLeaderElectInfo) error {
 	if now, _ := f.Get(key); now.IsStatsLeader {
 		return syscall.ENOSPC
 	}
-	return f.Table.Publish(key, v)
+	return f.Writer.Publish(key, v)
 }
 
 // candidate is a component with a name and all reason to run.
