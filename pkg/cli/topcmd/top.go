@@ -255,8 +255,8 @@ func (t *top) step(ctx context.Context) topTable {
 		table.Node = own.Node
 	}
 	if t.asks() {
-		t.asking.begin(ctx, now)
 		rows, problems := t.asking.look(own, t.cluster.value, now)
+		t.asking.begin(ctx, now) // after that look: a node of which something new is known is not asked
 		table.Problems = append(table.Problems, problems...)
 		if t.options.cluster {
 			rows, table.Hidden = t.asking.podsOf(t.options, now)
