@@ -257,9 +257,10 @@ const TaskK3s = "k3s"
 const TaskK3sChange = "k3s-version"
 
 // OverWhereOff reports whether the lock is one for a change of k3s that has ended, because the
-// device of its holder is off, as witnesses prove, and its kubelet does not report.
+// device of its holder is off, as witnesses prove, and its kubelet does not report. One that is
+// drained as well may be rebooting.
 func (l DrainLock) OverWhereOff(holder Node, off bool) bool {
-	return off && l.Task == TaskK3sChange && l.BootID != "" && holder.Ready == ConditionUnknown
+	return off && l.Task == TaskK3sChange && l.BootID != "" && holder.Ready == ConditionUnknown && !holder.MayReboot()
 }
 
 // DrainForced is the DrainConditions.Reason of a drain that an operator called complete.

@@ -51,6 +51,8 @@ func screens() map[string][]string {
 		Lock:   types.DrainLockView{Holder: "node-1", Since: cmdtest.Ago(50 * time.Hour), Waits: "node node-1, which was drained, is not Ready again"},
 		Quorum: "without this node 1 of 3 etcd members would be Ready, which is no quorum: node-1 is not",
 	}
+	ownLock := gates
+	ownLock.Quorum, ownLock.Lock = "", types.DrainLockView{Holder: "node-2", Since: cmdtest.Ago(time.Minute), Waits: "node node-2 changes the version of k3s"}
 	forced := ended(types.PhaseComplete, "forced by the force file", "zedkube")
 	forced.Forced, forced.Pods = true, types.DrainPods{Total: 3, Evicted: 2, Waiting: 1}
 	forced.Blockers = emptying().Progress.Blockers[:1]
@@ -68,6 +70,7 @@ func screens() map[string][]string {
 		"force-garbage": drainLines(forcing("parse: invalid character 'g' looking for beginning of value"), 100, false),
 		"idle":          drainLines(of(types.NodeDrainProgress{Phase: types.PhaseIdle, Cordon: "kept"}, types.DrainNotRequested), 100, false),
 		"gates":         drainLines(of(gates, types.DrainStarting), 100, false),
+		"gates-own":     drainLines(of(ownLock, types.DrainStarting), 100, false),
 		"emptying":      drainLines(emptying(), 100, false),
 		"emptying-50":   drainLines(emptying(), 50, false),
 		"emptying-dead": drainLines(dead, 100, false),

@@ -284,7 +284,7 @@ func adviseFor(r drainRecord, p device.Paths) []advice {
 func adviseDuring(r drainRecord, p device.Paths, add func(command, why string)) {
 	pr := r.Progress
 	own := slices.Contains(pr.Requesters, "OPERATOR")
-	if pr.Phase == types.PhaseGates && pr.Lock.Holder != "" && !pr.Lock.Mine {
+	if pr.Phase == types.PhaseGates && pr.Lock.Holder != "" && !pr.Lock.Mine && pr.Lock.Holder != r.Node {
 		add("zedkube drain unlock "+shellWord(pr.Lock.Holder), "only if that node is powered off on purpose: it may have the only copy of data, or be needed for quorum")
 	}
 	switch {

@@ -579,7 +579,15 @@ func TestALockOfAFormerRunIsFreed(t *testing.T) {
 	if a := decide(f); a.call != free {
 		t.Errorf("call %d", a.call)
 	}
-	f.checked.lock.Task = ""
+	f.drain.Phase = types.PhaseComplete
+	if a := decide(f); a.call != noCall {
+		t.Errorf("under which this node is drained: call %d", a.call)
+	}
+	f.drain.Phase = types.PhaseGates
+	if a := decide(f); a.call != free {
+		t.Errorf("for which a drain of this node waits: call %d", a.call)
+	}
+	f.drain.Phase, f.checked.lock.Task = types.PhaseIdle, ""
 	if a := decide(f); a.call != noCall {
 		t.Errorf("a drain's: call %d", a.call)
 	}

@@ -172,6 +172,10 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 	ended := func(w *world) { w.lock.Ended = true }
 	back := func(w *world) { w.nodes[1].BootID = "new" }
 	restarting := func(w *world) { w.lock.Task, w.lock.Holder, w.nodes[0].BootID = types.TaskK3s, "n1", "old" }
+	changingHere := func(w *world) {
+		restarting(w)
+		w.lock.Task, w.lock.Since = types.TaskK3sChange, wall0.Add(-59*time.Minute)
+	}
 	cordoned := func(w *world) { w.nodes[1].Unschedulable, w.nodes[1].CordonedBy = true, &types.Cordon{} }
 	with := func(s types.Storage) func(*world) { return func(w *world) { w.s = s } }
 	for _, row := range []struct {
@@ -217,10 +221,16 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 		{"not where its kubelet reports again", []func(*world){changing, off, func(w *world) { w.nodes[1].Ready = types.ConditionTrue }}, "node n2 changes the version of k3s"},
 		{"nor where another one is off", []func(*world){changing, off, func(w *world) { w.heard.holder = "n3" }}, "node n2 changes the version of k3s"},
 		{"nor of an unknown boot", []func(*world){changing, off, func(w *world) { w.lock.BootID = "" }}, "node n2 changes the version of k3s"},
+		{"nor where it may be rebooting, because it is drained as well", []func(*world){changing, off, cordoned, func(w *world) { w.nodes[1].DrainReason = string(types.PhaseComplete) }}, "node n2 changes the version of k3s"},
 		{"a drain's is not free then", []func(*world){off}, "node n2 drains and has not rebooted yet"},
 		{"a holder that is silent is named", []func(*world){changing, silent}, "node n2 changes the version of k3s; its agent has written nothing for 40s or longer"},
 		{"but not for a drain", []func(*world){silent}, "node n2 drains and has not rebooted yet"},
-		{"a change of version here has no end by time", []func(*world){restarting, func(w *world) { w.lock.Task, w.lock.Since = types.TaskK3sChange, wall0.Add(-24*time.Hour) }}, "node n1 changes the version of k3s"},
+		{"nor while we change its version", []func(*world){changingHere, func(w *world) { w.lock.Since = wall0.Add(-58 * time.Minute) }}, "node n1 changes the version of k3s"},
+		{"where that does not end, our drain goes under its lock", []func(*world){changingHere}, ""},
+		{"also where we have rebooted and go on with it", []func(*world){changingHere, func(w *world) {
+			w.nodes[0].BootID, w.nodes[0].Agent, w.nodes[0].K3s = "new", &types.AgentStamp{}, &types.K3sStamp{Step: types.K3sStepChange}
+		}}, ""},
+		{"not that of another node", []func(*world){changing, func(w *world) { w.lock.Since = wall0.Add(-24 * time.Hour) }}, "node n2 changes the version of k3s"},
 		{"nor while it does what this agent does not know", []func(*world){func(w *world) { w.lock.Task = "of a later agent" }}, "node n2 removes a stale member"},
 		{"not while the holder restarts k3s", []func(*world){func(w *world) { w.lock.Task = types.TaskK3s }}, "node n2 restarts k3s"},
 		{"nor while we do ourselves", []func(*world){restarting}, "node n1 restarts k3s"},

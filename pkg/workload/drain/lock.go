@@ -83,6 +83,10 @@ var rules = map[verb]func(call, reading) next{
 // its lock is released no later where the kubelet came back (docs/wire.md, "MountRecovery").
 const takeOverAfter = 20 * time.Minute
 
+// shareAfter is how long a change of k3s on the own node may have the lock before a drain of that
+// node waits no longer: a change and its return are over by then, or do not end by themselves.
+const shareAfter = time.Hour
+
 const lockChanged = "the drain lock was changed by another node a moment ago"
 
 // enterRule takes the lock if it may be had, and looks whether quorum allows a
@@ -146,7 +150,7 @@ func takeRule(in call, r reading) (n next, have bool) {
 	switch {
 	case r.conflict != nil:
 		return next{out: outcome{gates: lockChanged}}, false
-	case r.did(writeLock), isOurs && r.lock.BootID == own.BootID && !r.lock.Ended:
+	case r.did(writeLock), isOurs && r.lock.BootID == own.BootID && !r.lock.Ended, shared(r.lock, own, r.at):
 		return next{}, true
 	case r.last(readStorage) < r.last(readLock):
 		return next{do: readStorage}, false
@@ -384,11 +388,25 @@ func quorum(nodes []types.Node, own string) string {
 // a stale member (docs/wire.md, "Drain lock") is not.
 func ours(lock types.DrainLock, own string) bool { return lock.Holder == own && lock.Task == "" }
 
-// lockable says why own may not take the lock, "" for it may. One that own has long held for
+// shared reports that own has long had the lock for a change of k3s that goes on. A drain of own
+// goes under it as it is: the change goes on after the reboot, and needs it then.
+func shared(lock types.DrainLock, own types.Node, now time.Time) bool {
+	return lock.Holder == own.Name && own.Name != "" && changesK3s(lock, own) && now.Sub(lock.Since) >= shareAfter
+}
+
+// changesK3s reports that the holder of the lock has it for a change of k3s that goes on.
+func changesK3s(lock types.DrainLock, holder types.Node) bool {
+	return !lock.Ended && lock.Task == types.TaskK3sChange && (holder.BootID == lock.BootID || holder.ChangesK3s())
+}
+
+// lockable says why own may not drain under the lock, "" for it may. One that own has long held for
 // a restart of k3s may become that of its drain: k3s may never come back, and a reboot is
 // what helps then. Other nodes still wait.
 func lockable(lock types.DrainLock, own string, now time.Time, h heard, nodes []types.Node, s types.Storage) string {
 	if lock.Holder == "" || ours(lock, own) || lock.Holder == own && lock.Task == types.TaskK3s && now.Sub(lock.Since) >= takeOverAfter {
+		return ""
+	}
+	if node, _ := nodeNamed(nodes, own); shared(lock, node, now) {
 		return ""
 	}
 	return needed(lock, h, nodes, s)
@@ -414,9 +432,9 @@ func needed(lock types.DrainLock, h heard, nodes []types.Node, s types.Storage) 
 		return ""
 	case !lock.Ended && lock.Task == types.TaskK3s && holder.BootID == lock.BootID:
 		return fmt.Sprintf("node %s restarts k3s", lock.Holder)
-	case !lock.Ended && lock.Task == types.TaskK3sChange && h.silent && (holder.BootID == lock.BootID || holder.ChangesK3s()):
+	case h.silent && changesK3s(lock, holder):
 		return fmt.Sprintf("node %s changes the version of k3s; %s", lock.Holder, types.K3sSilence())
-	case !lock.Ended && lock.Task == types.TaskK3sChange && (holder.BootID == lock.BootID || holder.ChangesK3s()):
+	case changesK3s(lock, holder):
 		return fmt.Sprintf("node %s changes the version of k3s", lock.Holder)
 	case !lock.Ended && lock.Task != "" && holder.BootID == lock.BootID:
 		return fmt.Sprintf("node %s removes a stale member of the cluster", lock.Holder)

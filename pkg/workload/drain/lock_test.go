@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zedkube/zedkube/test/seeds"
 	"github.com/zedkube/zedkube/types"
@@ -77,6 +78,7 @@ func threeNodes() []types.Node {
 func TestWhichRequestsACallMakes(t *testing.T) {
 	ours := types.DrainLock{Holder: "n1", BootID: "b"}
 	other := types.DrainLock{Holder: "n2", BootID: "b"}
+	ofChange := types.DrainLock{Holder: "n1", BootID: "b", Task: types.TaskK3sChange, Since: time.Time{}.Add(-time.Hour)}
 	down := func(nodes []types.Node) { nodes[1].Ready, nodes[2].Ready = types.ConditionFalse, types.ConditionFalse }
 	refused, conflict := errors.New("refused"), types.ErrConflict
 	type change = func(*answers, *call)
@@ -136,6 +138,8 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"our own is not written again", enter, []change{lock(ours)}, "lock? nodes? nodes?", "", nil},
 		{"that of an earlier boot is", enter, []change{lock(types.DrainLock{Holder: "n1", BootID: "a"})}, "lock? nodes? storage? lock! nodes?", "", nil},
 		{"one that said that its drain has ended is", enter, []change{lock(types.DrainLock{Holder: "n1", BootID: "b", Ended: true})}, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"that of our change of k3s is not", enter, []change{lock(ofChange)}, "lock? nodes? nodes?", "", nil},
+		{"nor freed for want of quorum", enter, []change{noQuorum, lock(ofChange)}, "lock? nodes?", "without this node", nil},
 		{"another node's is waited for, by the table alone", enter, []change{lock(other)}, "lock?", "has not rebooted yet", nil},
 		{"without quorum it is not taken", enter, []change{noQuorum}, "lock? nodes?", "without this node", nil},
 		{"and is freed where it is ours", enter, []change{noQuorum, lock(ours)}, "lock? nodes? free!", "without this node", nil},
@@ -172,9 +176,11 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"a cordon that fails says so", cordonAfterDeadAPI, []change{fails(cordonNode, refused)}, "lock? nodes? storage? lock! cordon!", "", refused},
 
 		{"a drain that is complete takes a lock that is free", takeLock, nil, "lock? nodes? storage? lock!", "", nil},
+		{"it needs none beside that of our change of k3s", takeLock, []change{lock(ofChange)}, "lock? nodes?", "", nil},
 		{"and no other", takeLock, []change{lock(other)}, "lock?", "has not rebooted yet", nil},
 
 		{"a lock that is needed no longer is freed", release, []change{lock(ours)}, "lock? nodes? storage? free!", "", nil},
+		{"that of a change of k3s is not", release, []change{lock(ofChange)}, "lock?", "", nil},
 		{"no other node's is", release, []change{lock(other)}, "lock?", "", nil},
 		{"while volumes are worse it says that the drain has ended", release, []change{lock(ours), worse}, "lock? nodes? storage? lock!", "fewer healthy replicas", nil},
 		{"once", release, []change{lock(types.DrainLock{Holder: "n1", BootID: "b", Ended: true}), worse}, "lock? nodes? storage?", "fewer healthy replicas", nil},
@@ -183,6 +189,7 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 
 		{"pods that are left are reason enough to wait", check, []change{podLeft}, "nodes? pods?", "", nil},
 		{"without any all is looked at", check, []change{lock(ours)}, "nodes? pods? storage? lock?", "", nil},
+		{"also under the lock of our change of k3s", check, []change{lock(ofChange)}, "nodes? pods? storage? lock?", "", nil},
 		{"a lock that was lost is taken again, by the volumes as they are then", check, nil, "nodes? pods? storage? lock? storage? lock!", "", nil},
 		{"one that is complete without the lock holds COMPLETE back", check, []change{lock(ours), complete}, "nodes? pods? storage? lock?", "drain of node n2 is complete", nil},
 		{"also of a lone node", check, []change{alone, lock(ours), forced}, "nodes? pods? lock? brief?", "drain of node n2 is complete", nil},

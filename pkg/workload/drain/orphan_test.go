@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -65,6 +66,37 @@ func TestALockForARestartOfK3sBecomesThatOfTheOwnDrain(t *testing.T) {
 		s.is(types.DrainComplete, deviceOp)
 		if lock := s.kube.Lock(); lock.Holder != "n1" || lock.Task != "" {
 			t.Errorf("the lock is %+v", lock)
+		}
+	})
+}
+
+// A change that is stuck must not keep its own device from the reboot or the update that may help, and
+// goes on after that: its lock stays what it is.
+func TestADrainGoesUnderTheLockOfAChangeOfK3sThatDoesNotEnd(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		stop := s.run()
+		defer func() { stop() }()
+		s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-1", Task: types.TaskK3sChange, Since: time.Now()})
+		s.kube.ChangeNode("n1", func(n *types.Node) { n.K3s = &types.K3sStamp{Step: types.K3sStepChange} })
+		lock := s.kube.Lock()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(59 * time.Minute)
+		s.cordoned(false, false)
+		time.Sleep(3 * time.Minute)
+		s.is(types.DrainComplete, deviceOp)
+		reads := len(s.kube.Calls("lock"))
+		time.Sleep(10 * time.Minute)
+		if n := len(s.kube.Calls("lock")) - reads; n > 2 {
+			t.Errorf("%d looks at the lock of a drain that is complete", n)
+		}
+		stop() // the device reboots
+		s.reboot("boot-2")
+		s.ready()
+		stop = s.run()
+		time.Sleep(5 * time.Minute)
+		s.cordoned(false, false)
+		if got := s.kube.Lock(); !reflect.DeepEqual(got, lock) {
+			t.Errorf("the lock is %+v, it was %+v", got, lock)
 		}
 	})
 }
