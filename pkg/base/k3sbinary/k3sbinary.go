@@ -76,13 +76,21 @@ func (f Files) Binary() (string, error) {
 	return filepath.Join(base, "k3s/bin/k3s"), err
 }
 
-// CheckSpace says why a binary cannot be staged, or taken into use, for lack of space.
+// CheckSpace says why a binary cannot be staged, or taken into use, for lack of space. What a
+// download that was killed has left gives its space when the next one begins.
 func (f Files) CheckSpace() error {
 	base, err := f.Base()
 	if err != nil {
 		return err
 	}
-	return safefile.CheckSpace(filepath.Join(base, "k3s/bin"), f.Need)
+	dir, need := filepath.Join(base, "k3s/bin"), f.Need
+	names, err := safefile.Names(dir, mostNames)
+	for _, name := range names {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && isPart(name) {
+			need -= min(need, uint64(max(info.Size(), 0)))
+		}
+	}
+	return errors.Join(err, safefile.CheckSpace(dir, need))
 }
 
 var saysVersion = regexp.MustCompile(`^k3s version (\S+)`)

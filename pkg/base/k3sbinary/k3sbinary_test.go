@@ -186,6 +186,29 @@ func TestWhatIsNotTheVersionIsNotStaged(t *testing.T) {
 	}
 }
 
+// What a download that a power cut ended has left must not keep the next one from its space.
+func TestTheRestOfAKilledDownloadIsRemovedBeforeSpaceIsAskedFor(t *testing.T) {
+	f, dir := newFiles(t)
+	part := write(t, filepath.Join(dir, ".k3s-part-123"), "")
+	if err := os.Truncate(part, 1<<42); err != nil { // it takes no space, and seems to
+		t.Fatal(err)
+	}
+	f.Need = 1 << 42
+	if err := f.CheckSpace(); err != nil {
+		t.Errorf("with the space of the part: %v", err)
+	}
+	if _, err := f.Stage(t.Context(), strings.NewReader(script(next)), next, sumOf(script(next))); err == nil || !strings.Contains(err.Error(), "MiB are free for k3s") {
+		t.Errorf("without it: %v", err)
+	}
+	if got := entries(t, dir); got != "k3s" {
+		t.Errorf("the directory has %s", got)
+	}
+	f.Need = 0
+	if _, err := f.Stage(t.Context(), strings.NewReader(script(next)), next, sumOf(script(next))); err != nil {
+		t.Error(err)
+	}
+}
+
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -55,7 +55,7 @@ func (f Files) Stage(ctx context.Context, from io.Reader, version, sum string) (
 
 func (f Files) stage(ctx context.Context, from io.Reader, version, sum string) (err error) {
 	_, err = types.ParseK3sVersion(version)
-	if err = errors.Join(err, CheckSum(sum), f.CheckSpace()); err != nil {
+	if err = errors.Join(err, CheckSum(sum)); err != nil {
 		return err
 	}
 	base, err := f.Base()
@@ -68,7 +68,7 @@ func (f Files) stage(ctx context.Context, from io.Reader, version, sum string) (
 	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return errors.New("another k3s is being staged at this moment")
 	}
-	if err = removeAll(dir, partPrefix, oldPart); err != nil { // of a run that was killed
+	if err = errors.Join(removeAll(dir, isPart), f.CheckSpace()); err != nil { // of a run that was killed
 		return err
 	}
 	part, err := os.CreateTemp(dir, partPrefix+"-*")
@@ -101,7 +101,7 @@ func (f Files) stage(ctx context.Context, from io.Reader, version, sum string) (
 	if err = failpoint.Do("write", to, func() error { return os.Rename(part.Name(), to) }); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(dir), removeAll(dir, stagedPrefix+"v", name))
+	return errors.Join(syncDir(dir), removeAll(dir, func(other string) bool { return strings.HasPrefix(other, stagedPrefix+"v") && other != name }))
 }
 
 // Staged is the binary that was staged last, zero for none.
@@ -131,11 +131,14 @@ func (f Files) Staged() (last Staged, err error) {
 	return last, nil
 }
 
-// removeAll removes the files of dir with that prefix, but one.
-func removeAll(dir, prefix, but string) error {
+// isPart reports that a file is one of Stage that is not verified yet.
+func isPart(name string) bool { return strings.HasPrefix(name, partPrefix) && name != oldPart }
+
+// removeAll removes the files of dir with such names.
+func removeAll(dir string, which func(name string) bool) error {
 	names, err := safefile.Names(dir, mostNames)
 	for _, name := range names {
-		if strings.HasPrefix(name, prefix) && name != but {
+		if which(name) {
 			err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
 		}
 	}

@@ -34,7 +34,7 @@ func (f Files) Install(ctx context.Context, version, sum string) error {
 	bin := filepath.Dir(s.Path)
 	used, former, part := filepath.Join(bin, "k3s"), filepath.Join(bin, formerName), filepath.Join(bin, oldPart)
 	if err == nil {
-		err = removeAll(bin, oldPart, "")
+		err = removeAll(bin, func(name string) bool { return name == oldPart })
 	}
 	for _, step := range []func() error{
 		func() error { return os.Link(used, part) },

@@ -18,6 +18,7 @@ import (
 
 const (
 	copyPrefix = "zedkube-copy-"
+	copyPart   = ".part" // at the end of one that is not complete
 	// copyFor is how long writers may have to wait for a copy: k3s gives up after 30 s.
 	copyFor   = 15 * time.Second
 	lockEvery = 5 * time.Millisecond
@@ -29,7 +30,7 @@ const (
 )
 
 // CopySQLite copies the datastore of a single node, while k3s runs, into a directory beside it,
-// and removes the former copy. A plain copy of a database that is being written to may not be readable. So no write, no
+// and removes the former copy; what a run that was killed has left goes first, for its space. A plain copy of a database that is being written to may not be readable. So no write, no
 // checkpoint and no last close happens meanwhile, by the locks that SQLite itself takes for these: then the file and its
 // log belong together.
 func CopySQLite(ctx context.Context, server string, now time.Time) (dir string, err error) {
@@ -37,13 +38,16 @@ func CopySQLite(ctx context.Context, server string, now time.Time) (dir string, 
 	defer cancel()
 	db := filepath.Join(server, "db/state.db")
 	dir = filepath.Join(server, "db", fmt.Sprintf("%s%d", copyPrefix, now.Unix()))
-	part := dir + ".part"
+	part := dir + copyPart
 	defer func() {
 		if err != nil {
 			_ = os.RemoveAll(part)
 			dir, err = "", fmt.Errorf("copy the datastore of k3s: %w", err)
 		}
 	}()
+	if err := removeCopies(filepath.Dir(db), func(name string) bool { return strings.HasSuffix(name, copyPart) }); err != nil {
+		return dir, err
+	}
 	if err := errors.Join(safefile.CheckSpace(filepath.Dir(db), spare, db, db+"-wal"), os.Mkdir(part, 0o700)); err != nil {
 		return dir, err
 	}
@@ -64,14 +68,20 @@ func CopySQLite(ctx context.Context, server string, now time.Time) (dir string, 
 	if err = failpoint.Do("write", dir, func() error { return os.Rename(part, dir) }); err != nil {
 		return dir, err
 	}
-	names, err := safefile.Names(filepath.Dir(dir), maxSnapshots)
+	err = removeCopies(filepath.Dir(dir), func(name string) bool { return name != filepath.Base(dir) })
+	return dir, errors.Join(err, syncPath(filepath.Dir(dir)))
+}
+
+// removeCopies removes the copies in a directory with such names.
+func removeCopies(in string, which func(name string) bool) error {
+	names, err := safefile.Names(in, maxSnapshots)
 	for _, name := range names {
-		if strings.HasPrefix(name, copyPrefix) && name != filepath.Base(dir) {
-			old := filepath.Join(filepath.Dir(dir), name)
+		if strings.HasPrefix(name, copyPrefix) && which(name) {
+			old := filepath.Join(in, name)
 			err = errors.Join(err, failpoint.Do("remove", old, func() error { return os.RemoveAll(old) }))
 		}
 	}
-	return dir, errors.Join(err, syncPath(filepath.Dir(dir)))
+	return err
 }
 
 // lockSQLite waits until nobody writes to a database, and lets nobody until unlock. A

@@ -62,6 +62,22 @@ func TestTheDatastoreOfASingleNodeIsCopied(t *testing.T) {
 	}
 }
 
+// What killed runs have left takes the space that the next copy needs.
+func TestThePartsOfKilledCopiesAreRemovedBeforeSpaceIsAskedFor(t *testing.T) {
+	k := newSQLite(t)
+	k.write(t, "db/zedkube-copy-1/state.db", "former")
+	k.write(t, "db/zedkube-copy-2.part/state.db", "of a run that was killed")
+	if err := os.Truncate(filepath.Join(k.Server, "db/state.db"), 8<<40); err != nil { // more than there is
+		t.Fatal(err)
+	}
+	if _, err := CopySQLite(t.Context(), k.Server, time.Now()); err == nil || !strings.Contains(err.Error(), "MiB are free for k3s") {
+		t.Errorf("the error is %v", err)
+	}
+	if got := k.copies(t); got != "zedkube-copy-1" {
+		t.Errorf("copies are %s", got)
+	}
+}
+
 func (k *k3s) open(t *testing.T, name string) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(k.Server, "db", name), os.O_RDWR, 0)

@@ -97,14 +97,14 @@ func (c *Component) look(ctx context.Context) facts {
 	f.overrideStatus, _ = c.Override.Get(types.Global)
 	_, err := k3sprocess.ReadPID(c.Files.K3s.PID)
 	f.neverRan = f.node.known && f.published.K3sVersion == "" && f.node.running == "" && errors.Is(err, fs.ErrNotExist)
-	c.lookFiles(ctx, f.now)
+	c.lookFiles(ctx, f.now, f.node.running != "")
 	f.current, f.former, f.aside = c.current, c.former, c.aside.State()
 	return f
 }
 
 // lookFiles reads the files that a former run left, until they are known. Their directory may not
-// be mounted yet.
-func (c *Component) lookFiles(ctx context.Context, now time.Time) {
+// be mounted yet, or not unlocked.
+func (c *Component) lookFiles(ctx context.Context, now time.Time, runs bool) {
 	if is, ok := c.reading.Take(); ok {
 		for i, file := range []*onDisk{&c.current, &c.former} {
 			if file.name == "" { // what was written meanwhile is known better
@@ -115,9 +115,16 @@ func (c *Component) lookFiles(ctx context.Context, now time.Time) {
 	if (c.current.name == "" || c.former.name == "") && !c.reading.Busy() && now.Sub(c.readAt) >= period {
 		c.readAt = now
 		c.reading.Begin(ctx, lookFor, func(context.Context) [2]onDisk {
-			return [2]onDisk{readOnDisk(c.OverrideFile), readOnDisk(c.formerFile())}
+			open := runs || c.unlocked() // before the files are looked for
+			return [2]onDisk{readOnDisk(c.OverrideFile, open), readOnDisk(c.formerFile(), open)}
 		})
 	}
+}
+
+// unlocked reports that the vault is, as the k3s of the kube container shows, which waits for that.
+func (c *Component) unlocked() bool {
+	_, err := c.Files.Base()
+	return err == nil
 }
 
 func (c *Component) formerFile() string { return c.OverrideFile + ".former" }

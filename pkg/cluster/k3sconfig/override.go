@@ -62,17 +62,20 @@ func readOverride(m types.ConfigItemValueMap) (o override) {
 // onDisk is a file as it was last read or written here.
 type onDisk struct {
 	is   keptfile.Desired // leaves it alone where it cannot be read
-	name string           // as nameOf; "" while its directory is not mounted
+	name string           // as nameOf; "" while its directory is not mounted, or not unlocked
 }
 
-// readOnDisk reads the file that a former run left.
-func readOnDisk(file string) onDisk {
+// readOnDisk reads the file that a former run left. Until the vault is open, no name in it is found:
+// without its key an encrypted directory is there and seems to have none of its files.
+func readOnDisk(file string, open bool) onDisk {
 	if _, err := os.Stat(path.Dir(file)); err != nil {
 		return onDisk{}
 	}
 	content, err := safefile.Read(file, maxOverride)
 	is := keptfile.Desired{Do: keptfile.Write, Content: string(content)}
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && !open:
+		return onDisk{}
 	case errors.Is(err, fs.ErrNotExist):
 		is = keptfile.Desired{Do: keptfile.Remove}
 	case err != nil:
@@ -123,12 +126,18 @@ func fileWanted(f facts) keptfile.Desired {
 func asideWanted(f facts) keptfile.Desired {
 	switch {
 	case f.lifecycle == nil || f.former.name == "":
-	case f.lifecycle.Override.Released == "" && f.lifecycle.Phase != types.LifecycleStuck && f.former.is.Do == keptfile.Write:
+	case ended(*f.lifecycle) && f.former.is.Do == keptfile.Write:
 		return keptfile.Desired{Do: keptfile.Remove}
 	case f.lifecycle.Override.Released != "" && f.lifecycle.Override.Former == f.current.name && f.current.is != f.former.is:
 		return f.current.is
 	}
 	return keptfile.Desired{}
+}
+
+// ended reports that no change of the override is under way, as is known once the journal was read.
+func ended(l types.KubeLifecycle) bool {
+	unread := l.Phase == "" || l.Phase == types.LifecycleWaits && l.To == ""
+	return l.Override.Released == "" && l.Phase != types.LifecycleStuck && !unread
 }
 
 func checked(content []byte) override {

@@ -21,6 +21,7 @@ func member(t *testing.T, file string, play func(*story)) {
 	tell(t, func(s *story) {
 		_ = s.member.Publish(types.Global, types.ClusterMembership{State: types.MembershipMember})
 		s.mount()
+		s.k3s("v1.34.2+k3s1")
 		_ = s.kube.Publish(types.Global, kube("v1.34.2+k3s1", false))
 		s.put(s.file, file)
 		s.start()
@@ -51,7 +52,7 @@ func (s *story) turn(released, former string) {
 }
 
 func (s *story) ends() {
-	_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{})
+	_ = s.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleIdle})
 	s.later()
 }
 
@@ -174,6 +175,7 @@ func TestNothingIsReleasedToAFileThatHasNotBeenRead(t *testing.T) {
 		}
 		s.turn(after, before)
 		s.mount()
+		s.k3s("v1.34.2+k3s1")
 		s.put(s.file, before)
 		s.later()
 		s.later()

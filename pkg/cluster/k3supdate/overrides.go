@@ -149,7 +149,7 @@ func (f facts) overriding(a *action) {
 	s.Override = types.K3sOverrideTurn{Wanted: f.overrideWanted(), Released: target, Former: j.Former, Failed: j.Override}
 	if j.Step != types.K3sStepNone {
 		s.From, s.To, s.Kind, s.Override.Reason = j.From, j.To, j.Kind, s.Reason
-		if in := f.override.InForce; in != "" && in != target {
+		if in := f.override.InForce; in != "" && in != target && f.agent >= again { // not by the status of a former run
 			j.Process = f.process.Start // it runs with the file of before
 		}
 	}

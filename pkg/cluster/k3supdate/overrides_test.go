@@ -256,6 +256,20 @@ func TestAnOverrideWithWhichK3sDoesNotComeUpIsPutBack(t *testing.T) {
 	}
 }
 
+// An agent that ended after it had written the file, and before it said so, finds its former status. k3s has
+// started with the file meanwhile.
+func TestAStatusOfAFormerRunDoesNotAskForAnotherRestart(t *testing.T) {
+	f := released(t)
+	f.agent, f.override.InForce, f.process.Start = 0, was, f.uptime
+	if a := decide(f); a.journal.Process == f.process.Start {
+		t.Error("k3s would have to start once more")
+	}
+	f.agent = again
+	if a := decide(f); a.journal.Process != f.process.Start {
+		t.Error("k3s runs with the file of before")
+	}
+}
+
 func TestAnOverrideThatRanIsNotPutBack(t *testing.T) {
 	f := released(t)
 	f.pods["eve-kube-app/a"] = false
