@@ -189,7 +189,8 @@ func writtenBy(n types.Node, field string) string {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// clock compares the own clock with those of others as far as they are known.
+// clock compares the own clock with those of others as far as they are known. One that was apart may
+// be right by now where nothing is heard of it.
 func clock(f facts) verdict {
 	var off []string
 	compared := 0
@@ -200,7 +201,7 @@ func clock(f facts) verdict {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.clocks)) {
-		if _, there := f.nodes[name]; !there || name == f.own.Name {
+		if n, there := f.nodes[name]; !there || name == f.own.Name || n.Ready == types.ConditionUnknown {
 			continue
 		}
 		compared++
@@ -211,6 +212,8 @@ func clock(f facts) verdict {
 	switch {
 	case compared == 0:
 		return unknown("NoOtherClock", "No other clock has been seen yet.")
+	case len(off) > 0 && !f.seesCluster():
+		return f.unseen()
 	case len(off) == compared && compared > 1:
 		return bad("OwnClockApart", "This node's clock differs from all others: "+firstOf(off)+".")
 	case len(off) > 0:

@@ -184,6 +184,14 @@ func TestEveryRule(t *testing.T) {
 		}, no, "OwnClockApart all others"},
 		{"half a minute is no difference", types.StateClock, func(f *facts) { f.clocks["n2"] = types.NodeClock{Node: "n2", Ahead: 30 * time.Second} }, yes, "InStep"},
 		{"a node that is gone has no clock", types.StateClock, func(f *facts) { f.clocks["n9"] = types.NodeClock{Node: "n9", Ahead: time.Hour} }, yes, "InStep"},
+		{"nor has one that is lost", types.StateClock, func(f *facts) {
+			f.clocks["n2"] = types.NodeClock{Node: "n2", Ahead: time.Hour}
+			f.change("n2", func(n *types.Node) { n.Ready = types.ConditionUnknown })
+		}, yes, "InStep"},
+		{"one that was apart when the API server fell silent may be right by now", types.StateClock, func(f *facts) {
+			f.clocks["n2"] = types.NodeClock{Node: "n2", Ahead: time.Hour}
+			f.api.SilentSince, f.api.Reason = t0, "x509: certificate has expired"
+		}, unclear, "APISilent certificate has expired"},
 		{"who has seen no other clock knows nothing", types.StateClock, func(f *facts) { f.credentials.ClockKnown, f.clocks = false, nil }, unclear, "NoOtherClock"},
 
 		{"another node may lead", types.StateLeader, func(f *facts) { f.leader.IsStatsLeader, f.leader.LeaderIdentity = false, "n2" }, yes, "OtherNode n2"},
