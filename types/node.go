@@ -117,6 +117,11 @@ const CordonWorkloads = "workloads"
 // CordonedForDrain reports that zedkube cordoned the node, and not for its workloads.
 func (n Node) CordonedForDrain() bool { return n.CordonedBy != nil && n.CordonedBy.Kind == "" }
 
+// InDrain reports that a drain has cordoned the node, and has not given that back.
+func (n Node) InDrain() bool {
+	return n.Unschedulable && n.CordonedForDrain() && !n.TieBreaker && !n.CordonKept
+}
+
 // The parts of the system that have a pod on every node.
 const (
 	PartKubeVirt = "KubeVirt" // virt-handler

@@ -164,7 +164,18 @@ func (p NodeDrainProgress) Over() bool {
 	case "", PhaseIdle:
 		return true
 	case PhaseNoCordon, PhaseNotEmpty:
-		return len(p.Requesters) == 0 && !p.Lock.Mine && !p.Journal.Locked && p.Cordon != CordonedByZedkube
+		return len(p.Requesters) == 0 && !p.Holds()
+	}
+	return false
+}
+
+// Holds reports that the drain of this node has passed its gates, and has not given back what it took.
+func (p NodeDrainProgress) Holds() bool {
+	switch p.Phase {
+	case PhaseEmptying, PhaseComplete:
+		return true
+	case PhaseNoCordon, PhaseNotEmpty:
+		return p.Lock.Mine || p.Journal.Locked || p.Cordon == CordonedByZedkube
 	}
 	return false
 }

@@ -116,7 +116,8 @@ func (c *Component) lookFiles(ctx context.Context, now time.Time, runs bool) {
 		c.readAt = now
 		c.reading.Begin(ctx, lookFor, func(context.Context) [2]onDisk {
 			open := runs || c.unlocked() // before the files are looked for
-			return [2]onDisk{readOnDisk(c.OverrideFile, open), readOnDisk(c.formerFile(), open)}
+			current := readOnDisk(c.OverrideFile, open)
+			return [2]onDisk{current, readOnDisk(c.formerFile(), open || current.is.Do == keptfile.Write)}
 		})
 	}
 }

@@ -82,3 +82,16 @@ func TestTheFormerFileIsKeptUntilTheJournalIsRead(t *testing.T) {
 		s.beside("")
 	})
 }
+
+// Where /var/lib of the kube container is a volume of its own, a k3s that does not come up cannot be seen. The
+// override file that was read is in the same vault as the former one.
+func TestTheCureIsWrittenWhereK3sCannotBeSeen(t *testing.T) {
+	lockedVault(t, func(s *story) {
+		s.put(s.file, before)
+		s.say("", "", after)
+		s.later()
+		s.turn(after, before)
+		s.later()
+		s.expect(after)
+	})
+}

@@ -479,10 +479,10 @@ func (f facts) mine() bool {
 }
 
 // gives frees the drain lock if it is held for a change of k3s. That is known once the lock
-// has been read. A drain of this node that goes on under it still needs it, if it is not for k3s.
+// has been read. A drain of this node that goes on under it still needs it, if it is not for k3s alone.
 func (f facts) gives(a *action) {
 	switch {
-	case f.mine() && !f.asksForDrain() && f.drain.Phase != types.PhaseGates && !f.drain.Over():
+	case f.mine() && f.drain.Holds() && !slices.Equal(f.drain.Requesters, []string{types.RequestedByK3s}):
 	case f.mine():
 		a.call = free
 	case f.lock.Holder != f.own.Name || f.own.Name == "" || f.checked != nil || f.lock.Version == f.looked:

@@ -214,6 +214,9 @@ func TestPreconditionsOfAChange(t *testing.T) {
 			})
 		}}, "Agreed Lock", "node n2 runs no zedkube", false},
 		"the holder has booted since and is Ready": {changes: []func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange})}},
+		"the holder has booted and is drained": {[]func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange}), func(f *facts) {
+			f.node(1, func(n *types.Node) { n.Unschedulable, n.CordonedBy = true, &types.Cordon{} })
+		}}, "Lock", "n2", false},
 		"the holder has booted and goes on": {[]func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange}), func(f *facts) {
 			f.node(1, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: patch, Step: types.K3sStepChange, To: patch} })
 		}}, "Lock", "node n2 has the drain lock and changes k3s", false},
@@ -583,9 +586,19 @@ func TestALockOfAFormerRunIsFreed(t *testing.T) {
 	if a := decide(f); a.call != noCall {
 		t.Errorf("under which this node is drained: call %d", a.call)
 	}
-	f.drain.Phase = types.PhaseGates
-	if a := decide(f); a.call != free {
-		t.Errorf("for which a drain of this node waits: call %d", a.call)
+	for name, drain := range map[string]types.NodeDrainProgress{
+		"a drain of this node waits for it":                {Phase: types.PhaseGates, Requesters: []string{"UPDATE"}},
+		"a drain has failed, and its request stands":       {Phase: types.PhaseNotEmpty, Requesters: []string{"OPERATOR"}},
+		"a drain for the next change needs one of its own": {Phase: types.PhaseComplete, Requesters: []string{types.RequestedByK3s}},
+	} {
+		f.drain = drain
+		if a := decide(f); a.call != free {
+			t.Errorf("%s: call %d", name, a.call)
+		}
+	}
+	f.drain = types.NodeDrainProgress{Phase: types.PhaseComplete, Requesters: []string{"OPERATOR", types.RequestedByK3s}}
+	if a := decide(f); a.call != noCall {
+		t.Errorf("under which an operator's drain is complete as well: call %d", a.call)
 	}
 	f.drain.Phase, f.checked.lock.Task = types.PhaseIdle, ""
 	if a := decide(f); a.call != noCall {

@@ -350,12 +350,12 @@ func (f facts) silence(node string) string {
 }
 
 // takeable reports whether the lock of a change of k3s is not needed by its holder: its
-// device has booted since, is Ready and has nothing under way, or is proved off.
+// device has booted since, is Ready and has nothing under way, no drain either, or is proved off.
 func (f facts) takeable(lock types.DrainLock, holder types.Node) bool {
 	if lock.Task != types.TaskK3sChange || lock.Holder != holder.Name || lock.BootID == "" {
 		return false
 	}
-	return holder.BootID != lock.BootID && holder.Ready == types.ConditionTrue && !holder.ChangesK3s() || lock.OverWhereOff(holder, f.off[holder.Name])
+	return holder.BootID != lock.BootID && holder.Ready == types.ConditionTrue && !holder.ChangesK3s() && !holder.InDrain() || lock.OverWhereOff(holder, f.off[holder.Name])
 }
 
 // degraded names a volume with a replica here that is not healthy.

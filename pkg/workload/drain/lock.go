@@ -391,12 +391,18 @@ func ours(lock types.DrainLock, own string) bool { return lock.Holder == own && 
 // shared reports that own has long had the lock for a change of k3s that goes on. A drain of own
 // goes under it as it is: the change goes on after the reboot, and needs it then.
 func shared(lock types.DrainLock, own types.Node, now time.Time) bool {
-	return lock.Holder == own.Name && own.Name != "" && changesK3s(lock, own) && now.Sub(lock.Since) >= shareAfter
+	return lock.Holder == own.Name && lock.Holder != "" && changesK3s(lock, own) && now.Sub(lock.Since) >= shareAfter
 }
 
 // changesK3s reports that the holder of the lock has it for a change of k3s that goes on.
 func changesK3s(lock types.DrainLock, holder types.Node) bool {
 	return !lock.Ended && lock.Task == types.TaskK3sChange && (holder.BootID == lock.BootID || holder.ChangesK3s())
+}
+
+// leftOver reports that the lock is own's of an earlier boot, for a change of k3s that has ended. The change
+// keeps it where a drain of own has gone on under it, which makes it its own.
+func leftOver(lock types.DrainLock, own types.Node) bool {
+	return lock.Holder == own.Name && lock.Task == types.TaskK3sChange && lock.BootID != "" && !changesK3s(lock, own)
 }
 
 // lockable says why own may not drain under the lock, "" for it may. One that own has long held for
@@ -406,7 +412,7 @@ func lockable(lock types.DrainLock, own string, now time.Time, h heard, nodes []
 	if lock.Holder == "" || ours(lock, own) || lock.Holder == own && lock.Task == types.TaskK3s && now.Sub(lock.Since) >= takeOverAfter {
 		return ""
 	}
-	if node, _ := nodeNamed(nodes, own); shared(lock, node, now) {
+	if node, there := nodeNamed(nodes, own); there && (shared(lock, node, now) || leftOver(lock, node)) {
 		return ""
 	}
 	return needed(lock, h, nodes, s)

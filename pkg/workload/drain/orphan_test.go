@@ -77,7 +77,7 @@ func TestADrainGoesUnderTheLockOfAChangeOfK3sThatDoesNotEnd(t *testing.T) {
 		stop := s.run()
 		defer func() { stop() }()
 		s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-1", Task: types.TaskK3sChange, Since: time.Now()})
-		s.kube.ChangeNode("n1", func(n *types.Node) { n.K3s = &types.K3sStamp{Step: types.K3sStepChange} })
+		s.changesK3s(types.K3sStepChange)
 		lock := s.kube.Lock()
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(59 * time.Minute)
@@ -97,6 +97,50 @@ func TestADrainGoesUnderTheLockOfAChangeOfK3sThatDoesNotEnd(t *testing.T) {
 		s.cordoned(false, false)
 		if got := s.kube.Lock(); !reflect.DeepEqual(got, lock) {
 			t.Errorf("the lock is %+v, it was %+v", got, lock)
+		}
+	})
+}
+
+// The eviction may be what ends a change: of a pod that did not run again. The change keeps its lock for the drain then.
+func TestADrainUnderTheLockOfAFormerBootGoesOnWhenTheChangeHasEnded(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-0", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour)})
+		s.changesK3s(types.K3sStepChange)
+		s.kube.Block(appZero, true)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(10 * time.Minute)
+		s.cordoned(true, true)
+		s.changesK3s(types.K3sStepNone)
+		s.kube.Block(appZero, false)
+		time.Sleep(10 * time.Minute)
+		s.is(types.DrainComplete, deviceOp)
+		if lock := s.kube.Lock(); lock.Holder != "n1" || lock.Task != "" || lock.BootID != "boot-1" {
+			t.Errorf("the lock is %+v", lock)
+		}
+	})
+}
+
+func (s *stage) changesK3s(step types.K3sStep) {
+	s.kube.ChangeNode("n1", func(n *types.Node) { n.K3s = &types.K3sStamp{Step: step} })
+}
+
+// A change that needs the drain comes after the one under whose lock an operator's drain has become complete.
+func TestADrainForK3sTakesTheLockWhenThatOfTheChangeBeforeIsFreed(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-1", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour)})
+		s.changesK3s(types.K3sStepChange)
+		defer s.run()()
+		s.request(&s.operator, nobody)
+		time.Sleep(10 * time.Minute)
+		s.phase(types.PhaseComplete, "")
+		s.changesK3s(types.K3sStepNone)
+		_ = s.k3s.Publish(types.Global, types.KubeLifecycle{Drain: types.NodeDrainRequest{RequestedAt: time.Now(), RequestedBy: nobody}})
+		_ = s.operator.Unpublish(types.Global)
+		_ = s.kube.FreeDrainLock(t.Context(), s.kube.Lock())
+		time.Sleep(time.Minute)
+		if p, _ := s.progress.Get(types.Global); !p.Lock.Mine {
+			t.Errorf("%s %v: %s; the lock is %+v", p.Phase, p.Requesters, p.Reason, s.kube.Lock())
 		}
 	})
 }

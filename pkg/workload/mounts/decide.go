@@ -253,7 +253,7 @@ func (f facts) lasts(a action, key string, long time.Duration) bool {
 func isNeeded(lock types.DrainLock, off string, nodes []types.Node) bool {
 	return slices.ContainsFunc(nodes, func(n types.Node) bool {
 		over := lock.OverWhereOff(n, n.Name == off)
-		return n.Name == lock.Holder && !over && (lock.Task == "" || lock.BootID == "" || n.BootID == lock.BootID || n.Ready != types.ConditionTrue || lock.Task == types.TaskK3sChange && n.ChangesK3s())
+		return n.Name == lock.Holder && !over && (lock.Task == "" || lock.BootID == "" || n.BootID == lock.BootID || n.Ready != types.ConditionTrue || lock.Task == types.TaskK3sChange && (n.ChangesK3s() || n.InDrain()))
 	})
 }
 

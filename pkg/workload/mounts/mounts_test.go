@@ -715,14 +715,21 @@ func TestALockThatItsHolderDoesNotNeedIsTaken(t *testing.T) {
 	}
 }
 
-func TestTheLockOfAChangeOfK3sThatGoesOnAfterARebootIsLeft(t *testing.T) {
-	play(t, three, func(s *stage) {
-		s.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "earlier", Task: types.TaskK3sChange})
-		s.cluster.ChangeNode("n2", func(n *types.Node) { n.K3s = &types.K3sStamp{Step: types.K3sStepChange} })
-		a := s.start("n1")
-		s.pass(9 * time.Minute)
-		a.is(0, types.RepairWaits, "node n2 has released the drain lock")
-	})
+func TestTheLockOfAChangeOfK3sIsLeftAfterAReboot(t *testing.T) {
+	for name, change := range map[string]func(*types.Node){
+		"it goes on":                   func(n *types.Node) { n.K3s = &types.K3sStamp{Step: types.K3sStepChange} },
+		"the node is drained under it": func(n *types.Node) { n.Unschedulable, n.CordonedBy = true, &types.Cordon{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				s.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "earlier", Task: types.TaskK3sChange})
+				s.cluster.ChangeNode("n2", change)
+				a := s.start("n1")
+				s.pass(9 * time.Minute)
+				a.is(0, types.RepairWaits, "node n2 has released the drain lock")
+			})
+		})
+	}
 }
 
 func TestADrainOfThisNodeKeepsTheLockThatItTakesOver(t *testing.T) {
