@@ -295,7 +295,7 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 		},
 		"members": &members.Component{
 			Log: as("members"), Pulse: pulses["members"],
-			Membership: memberOf, Agent: zedagent, Settings: settings, Info: info, Nodes: nodesButWitness, AppPods: kube.AppPods, API: kube.API,
+			Membership: memberOf, Agent: zedagent, Settings: settings, Info: info, Nodes: nodesButWitness, AppPods: kube.AppPods, Leases: kube.Leases, API: kube.API,
 			Kube: kube, Uptime: device.Uptime, Members: clusterMembers, Journal: membersJournal,
 		},
 		"leader": &leader.Component{

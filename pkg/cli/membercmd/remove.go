@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -57,7 +59,10 @@ func NewRemoveCommand(o *device.Options) *cobra.Command {
 			if m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership")); err == nil && m.Config != nil {
 				r.masters = m.Config.MasterNodeIDs
 			}
-			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube nodes remove "+args[0])
+			// Also when the terminal goes away the lock is given back.
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGHUP)
+			defer stop()
+			ctx = types.Because(types.ActAs(ctx, "command"), "OPERATOR", "zedkube nodes remove "+args[0])
 			return out.RunAction(c, func(w io.Writer) error {
 				r.out, r.asks = w, out.People()
 				kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, r.record) // until an answer is typed, and longer

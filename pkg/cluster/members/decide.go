@@ -40,7 +40,7 @@ type facts struct {
 	past     past
 	interval time.Duration // between two times that zedagent asks the controller
 
-	looked  bool          // no lock of ours is left over from a former process
+	locked  bool          // this node has the drain lock for a member, and not for the task under way
 	running task          // under way
 	pause   time.Duration // no repair before this uptime
 	rest    time.Duration // no removal before this uptime
@@ -53,7 +53,7 @@ type kind int
 
 const (
 	nothing kind = iota
-	unlock       // look for a lock that a former process of ours took and has no use for
+	unlock       // free the drain lock that a removal from this node has left behind
 	tie          // the tie-breaker is schedulable, or runs workload
 	remove       // a Node whose device is no master any more
 )
@@ -121,7 +121,7 @@ func decide(f facts) action {
 // next is the most urgent repair; out says why there is none although something
 // is not as it should be.
 func next(f facts, stale []types.Node, out *types.ClusterMembers) task {
-	if !f.looked && f.seen && f.known {
+	if f.locked && f.seen && f.known {
 		out.Why = f.reason
 		return task{kind: unlock, node: f.own, rules: f.rules()}
 	}

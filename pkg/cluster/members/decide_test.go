@@ -211,7 +211,7 @@ func TestWhatHindersOneRepairDoesNotHinderAnother(t *testing.T) {
 
 func TestWhatIsLeftOverIsLookedForFirstAndOnNobodysWord(t *testing.T) {
 	f := scene()
-	f.looked, f.valid, f.fetched = false, false, false
+	f.locked, f.valid, f.fetched = true, false, false
 	if a := decide(f); a.task.kind != unlock {
 		t.Errorf("does %v", a.task.kind)
 	}

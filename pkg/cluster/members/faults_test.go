@@ -60,6 +60,54 @@ func TestALockThatCouldNotBeGivenBackIsGivenBackLater(t *testing.T) {
 	})
 }
 
+// command is "zedkube nodes remove n3" on n1, beside the agent there.
+func (s *stage) command(kube Remover) error {
+	own, _ := s.nodes.Get("n1")
+	dead, _ := s.nodes.Get("n3")
+	r := Removal{Remover: kube, Own: own, Node: dead, Late: true, Judge: func(context.Context, []types.Node) (string, error) { return "", nil }}
+	return s.cluster.Repair(s.Context(), "n1", func(ctx context.Context) error { _, _, err := r.Do(ctx); return err })
+}
+
+// noFree is the cluster as a command sees it that is killed before it gives the lock back.
+type noFree struct{ *kubetest.Cluster }
+
+func (noFree) FreeDrainLock(context.Context, types.DrainLock) error { return types.ErrNoAnswer }
+
+func TestALockThatACommandLeftBehindIsFreed(t *testing.T) {
+	play(t, func(s *stage) {
+		s.start("n1", func(a *agent) { a.configure(uuid.Nil, "n1", "n2", "n3", "n4") })
+		s.after(time.Minute)
+		if err := s.command(noFree{s.cluster}); err == nil || s.there("n3") || s.cluster.Lock().Holder != "n1" {
+			s.Fatalf("it did not come to that: %v", err)
+		}
+		s.after(period)
+		if lock := s.cluster.Lock(); lock.Holder != "" {
+			s.Errorf("the lock is left %+v", lock)
+		}
+	})
+}
+
+func TestTheLockOfACommandUnderWayIsNotTouched(t *testing.T) {
+	play(t, func(s *stage) {
+		done := make(chan error, 1)
+		go func() { done <- s.command(&slow{Cluster: s.cluster, stays: 9 * time.Second}) }()
+		for len(s.cluster.Calls("setlock")) == 0 {
+			s.after(100 * time.Millisecond)
+		}
+		s.start("n1")
+		for s.cluster.Repairer() != "" {
+			if lock := s.cluster.Lock(); s.there("n3") && lock.Task != types.TaskMembers {
+				s.Errorf("while the removal is under way the lock is %+v", lock)
+			}
+			s.after(500 * time.Millisecond)
+		}
+		if err := <-done; err != nil {
+			s.Error(err)
+		}
+		s.removed()
+	})
+}
+
 func TestALockIsRememberedAlsoWhereSomebodyElseWasFaster(t *testing.T) {
 	play(t, func(s *stage) {
 		s.cluster.FailVerb("deletenode", types.ErrConflict)

@@ -2,7 +2,8 @@
 // removes the Nodes of masters that no longer are, and keeps the tie-breaker
 // cordoned and without workload (docs/wire.md, "ClusterMembers").
 //
-//	reads:  ClusterMembership, ZedAgentStatus, ConfigItemValueMap, EdgeNodeInfo, nodes, app pods, the API's health
+//	reads:  ClusterMembership, ZedAgentStatus, ConfigItemValueMap, EdgeNodeInfo, nodes, app pods,
+//	        the drain lock, the API's health
 //	writes: ClusterMembers, ClusterMembersJournal
 //	acts:   under the repair lease: deletes stale Nodes, cordons and empties the tie-breaker
 package members
@@ -51,6 +52,7 @@ type Component struct {
 	Info       pubsub.Reader[types.EdgeNodeInfo]
 	Nodes      pubsub.Reader[types.Node]
 	AppPods    pubsub.Reader[types.Pod]
+	Leases     pubsub.Reader[types.Lease] // of eve-kube-app, by name
 	API        pubsub.Reader[types.APIStatus]
 	Kube       Kube
 
@@ -61,7 +63,6 @@ type Component struct {
 
 	// What this process remembers. Losing it makes a removal later, never sooner.
 	past      past          // of which the journal keeps a part
-	looked    bool          // no lock is left that was taken here for a member
 	backoff   time.Duration // the last pause
 	pause     time.Duration // no repair before this uptime
 	rest      time.Duration // no removal before this uptime
@@ -73,7 +74,9 @@ type Component struct {
 	lastErr   error
 }
 
-// Run steps until ctx is done and returns after the repair under way has ended.
+// Run steps until ctx is done and returns after the repair under way has ended. The
+// Leases do not wake it: one of them is renewed every few seconds, and a lock that was
+// left behind can wait for a period.
 func (c *Component) Run(ctx context.Context) {
 	defer c.repairing.End()
 	defer c.cancel()
@@ -152,7 +155,7 @@ func (c *Component) remember(p past, stale []types.Node) error {
 // look copies what is true now, a removal by whichever node included.
 func (c *Component) look() facts {
 	f := facts{
-		now: time.Now().UTC().Round(0), uptime: c.Uptime(), looked: c.looked,
+		now: time.Now().UTC().Round(0), uptime: c.Uptime(),
 		pause: c.pause, tried: c.tried, reason: c.reason,
 	}
 	if c.running != nil {
@@ -176,6 +179,8 @@ func (c *Component) look() facts {
 	own, known := types.OwnNode(nodes, info)
 	f.own, f.known = own, known && info.DeviceID != uuid.Nil
 	f.nodes = types.NodesByName(nodes)
+	lock, _ := c.Leases.Get(types.DrainLockName)
+	f.locked = c.running == nil && known && lock.Holder == own.Name && lock.Task == types.TaskMembers
 	if f.seen && c.lost(f.nodes) {
 		c.rest = f.uptime + restAfter
 	}

@@ -140,8 +140,8 @@ func TestALockThatAFormerProcessLeftIsFreed(t *testing.T) {
 				if free := s.cluster.Lock().Holder == ""; free != row.free {
 					s.Errorf("free: %v", free)
 				}
-				if n := len(s.cluster.Calls("lock")); n != 1 {
-					s.Errorf("looked %d times", n)
+				if n := len(s.cluster.Calls("repair")); n > 0 != row.free || n > 1 {
+					s.Errorf("tried %d times", n)
 				}
 			})
 		})
@@ -362,7 +362,7 @@ func TestWhereAllIsWellNothingIsAsked(t *testing.T) {
 		a := s.start("n1")
 		a.configure(uuid.Nil, "n1", "n2", "n3")
 		s.after(time.Hour)
-		if calls := s.cluster.Calls(""); len(calls) > 1 {
+		if calls := s.cluster.Calls(""); len(calls) > 0 {
 			s.Errorf("%d calls: %v", len(calls), calls)
 		}
 		_ = a.membership.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeft})

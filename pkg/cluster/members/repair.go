@@ -48,11 +48,10 @@ func (c *Component) begin(ctx context.Context, f facts, t task) {
 func (c *Component) repair(ctx context.Context, own types.Node, t task) (reason string, err error) {
 	r := repair{Kube: c.Kube, own: own, task: t}
 	ctx = types.Because(ctx, "CONTROLLER", t.why())
-	if t.kind == unlock {
-		return "", r.unlock(ctx)
-	}
 	err = c.Kube.Repair(ctx, own.Name, func(ctx context.Context) (err error) {
 		switch t.kind {
+		case unlock:
+			err = r.unlock(ctx)
 		case tie:
 			reason, err = r.cordonTieBreaker(ctx)
 		case remove:
@@ -79,17 +78,12 @@ func (c *Component) collect() {
 	c.running, c.tried, c.reason, c.lastErr = nil, done.task, out.reason, nil
 	c.backoff = min(max(2*c.backoff, minPause), maxPause)
 	c.pause = c.Uptime() + c.backoff
-	if errors.Is(out.err, errLocked) {
-		c.looked = false
-	}
 	switch log := c.Log.WithField("node", done.task.node.Name); {
 	case out.err != nil && done.calledOff:
 	case out.err != nil:
 		c.reason = "the last attempt failed: " + out.err.Error()
 		c.lastErr = fmt.Errorf("repair the cluster: %w", out.err)
 	case out.reason != "":
-	case done.task.kind == unlock:
-		c.looked, c.pause, c.backoff = true, 0, 0
 	case done.task.kind == remove:
 		c.rest = c.Uptime() + restAfter
 		log.Warn("stale member removed: its Node is deleted")
@@ -124,8 +118,9 @@ func (t task) why() string {
 	return "the drain lock was left over from the removal of a member"
 }
 
-// unlock frees the lock if this node took it to remove a member and did not give
-// it back. Nobody else would: the node is up and has not rebooted.
+// unlock frees the lock that this node took to remove a member and did not give back: an
+// earlier process, "zedkube nodes remove", or a request whose answer was lost. Nobody else
+// would: the node is up and has not rebooted. Who needs it has the right to repair.
 func (r repair) unlock(ctx context.Context) error {
 	lock, err := r.DrainLock(ctx)
 	if err != nil || lock.Holder != r.own.Name || lock.Task != types.TaskMembers {

@@ -76,7 +76,7 @@ func scene() facts {
 			stale: map[string]trace{"uid-n3": was, "uid-n5": was}, published: map[string]reported{},
 		},
 		now: time.Date(2026, 5, 3, 6, 41, 17, 0, time.UTC), uptime: time.Hour,
-		belongs: true, valid: true, fetched: true, seen: true, known: true, looked: true, own: own,
+		belongs: true, valid: true, fetched: true, seen: true, known: true, own: own,
 		configured: configured{cluster: cluster, masters: devices("n1", "n2", "n4"), device: device("n1")},
 		nodes:      []types.Node{own, node("n2"), node("n3", down)},
 	}
@@ -87,6 +87,7 @@ type stage struct {
 	*testing.T
 	nodes   pubsub.Table[types.Node]
 	pods    pubsub.Table[types.Pod]
+	leases  pubsub.Table[types.Lease]
 	api     pubsub.Table[types.APIStatus]
 	cluster *kubetest.Cluster
 	agents  map[string]*agent
@@ -108,7 +109,7 @@ type agent struct {
 func play(t *testing.T, tell func(*stage)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{T: t, agents: map[string]*agent{}}
-		s.cluster = &kubetest.Cluster{Nodes: &s.nodes, Pods: &s.pods, API: &s.api}
+		s.cluster = &kubetest.Cluster{Nodes: &s.nodes, Pods: &s.pods, API: &s.api, Leases: &s.leases}
 		s.cluster.SetFault(kubetest.None)
 		for _, n := range scene().nodes {
 			_ = s.nodes.Publish(n.Name, n)
@@ -142,7 +143,7 @@ func (s *stage) start(name string, configured ...func(*agent)) *agent {
 	}
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Membership: &a.membership, Agent: &a.zedagent, Settings: &a.settings, Info: &a.info,
-		Nodes: &s.nodes, AppPods: &s.pods, API: &s.api, Kube: a.kube,
+		Nodes: &s.nodes, AppPods: &s.pods, Leases: &s.leases, API: &s.api, Kube: a.kube,
 		Uptime: func() time.Duration { return time.Since(began) }, Members: &a.members, Journal: &a.journal,
 	}
 	ctx, cancel := context.WithCancel(s.Context())
