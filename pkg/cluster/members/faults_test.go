@@ -60,11 +60,16 @@ func TestALockThatCouldNotBeGivenBackIsGivenBackLater(t *testing.T) {
 	})
 }
 
-// command is "zedkube nodes remove n3" on n1, beside the agent there.
-func (s *stage) command(kube Remover) error {
+// removal is that of n3 by an operator on n1.
+func (s *stage) removal(kube Remover, why func() string) Removal {
 	own, _ := s.nodes.Get("n1")
 	dead, _ := s.nodes.Get("n3")
-	r := Removal{Remover: kube, Own: own, Node: dead, Late: true, Judge: func(context.Context, []types.Node) (string, error) { return "", nil }}
+	return Removal{Remover: kube, Own: own, Node: dead, Late: true, Judge: func(context.Context, []types.Node) (string, error) { return why(), nil }}
+}
+
+// command is "zedkube nodes remove n3" on n1, beside the agent there.
+func (s *stage) command(kube Remover) error {
+	r := s.removal(kube, func() string { return "" })
 	return s.cluster.Repair(s.Context(), "n1", func(ctx context.Context) error { _, _, err := r.Do(ctx); return err })
 }
 
@@ -228,18 +233,23 @@ func TestANodeThatStaysAfterItsDeletionIsToldOf(t *testing.T) {
 	})
 }
 
-func TestAStaleNodeThatStaysKeepsTheLockOfItsDrain(t *testing.T) {
-	play(t, func(s *stage) {
-		lock := types.DrainLock{Holder: "n3", BootID: "boot-n3", Volumes: map[string]int{"v": 2}}
-		s.cluster.SetLock(lock)
-		s.start("n1")
-		s.after(2 * time.Second)
-		s.cluster.ChangeNode("n2", func(n *types.Node) { n.Agent = nil })
-		s.after(time.Minute)
-		if now := s.cluster.Lock(); !s.there("n3") || now.Holder != "n3" || now.BootID != "boot-n3" || now.Volumes["v"] != 2 {
-			s.Errorf("there %v, lock %+v", s.there("n3"), now)
-		}
-	})
+func TestAStaleNodeThatStaysKeepsItsLock(t *testing.T) {
+	for _, task := range []string{"", types.TaskK3s, types.TaskK3sChange, "of a later agent"} {
+		play(t, func(s *stage) {
+			s.cluster.SetLock(types.DrainLock{Holder: "n3", BootID: "boot-n3", Task: task, Volumes: map[string]int{"v": 2}})
+			asked := 0
+			_, why, err := s.removal(s.cluster, func() string {
+				if asked++; asked == 1 {
+					return ""
+				}
+				return "it is back"
+			}).Do(s.Context())
+			now := s.cluster.Lock()
+			if why != "it is back" || err != nil || len(s.cluster.Calls("setlock")) != 2 || now.Holder != "n3" || now.Task != task || now.BootID != "boot-n3" || now.Volumes["v"] != 2 {
+				s.Errorf("task %q: %q, %v, lock %+v", task, why, err, now)
+			}
+		})
+	}
 }
 
 func TestADrainThatBeginsDuringARemovalWaits(t *testing.T) {

@@ -175,12 +175,12 @@ func (r Removal) deleteNode(ctx context.Context, seen []types.Node) (gone bool, 
 }
 
 // restoreLock gives the drain lock back: to the stale node if that is still there
-// and had it, for it is down in the middle of a drain.
+// and had it, for it is down in the middle of a drain or of a change of its k3s.
 func (r Removal) restoreLock(ctx context.Context, lock, former types.DrainLock, gone bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freeTimeout)
 	defer cancel()
 	var err error
-	if !gone && former.Holder == r.Node.Name && former.Task == "" {
+	if !gone && former.Holder == r.Node.Name && former.Task != types.TaskMembers {
 		former.Version = lock.Version
 		_, err = r.SetDrainLock(ctx, former)
 	} else {
