@@ -56,6 +56,7 @@ type reported struct {
 type past struct {
 	cluster   uuid.UUID
 	named     []uuid.UUID         // as ClusterMembersJournal.Named
+	masters   []uuid.UUID         // of the last list by which the nodes were seen
 	stale     map[string]trace    // by the UID of the Node
 	published map[string]reported // of all Nodes with a stamp, by UID
 	uptime    time.Duration       // now
@@ -88,7 +89,7 @@ func (p past) next(f facts) past {
 	if p.cluster != f.configured.cluster {
 		p = past{cluster: f.configured.cluster}
 	}
-	n := past{cluster: p.cluster, named: p.withNames(f), stale: map[string]trace{}, published: map[string]reported{}, uptime: f.uptime}
+	n := past{cluster: p.cluster, named: p.withNames(f), masters: f.configured.masters, stale: map[string]trace{}, published: map[string]reported{}, uptime: f.uptime}
 	for _, node := range f.nodes {
 		if node.Agent == nil {
 			continue
@@ -110,8 +111,10 @@ func (p past) next(f facts) past {
 	return n
 }
 
-// unseen is the past after a step that did not see the nodes.
+// unseen is the past after a step that did not see the nodes. Time under another list does
+// not count: it may name a node again that was stale by the last one.
 func (p past) unseen(f facts) past {
+	f.fetched = f.fetched && sameSet(p.masters, f.configured.masters)
 	n := p
 	n.uptime, n.stale = f.uptime, map[string]trace{}
 	for uid, t := range p.stale {

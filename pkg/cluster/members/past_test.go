@@ -110,6 +110,27 @@ func TestTimeWithoutTheControllerDoesNotCount(t *testing.T) {
 	})
 }
 
+func TestTimeInWhichTheListNamesTheNodeDoesNotCount(t *testing.T) {
+	play(t, func(s *stage) {
+		a := s.start("n1", func(a *agent) { a.every(10 * time.Second) })
+		s.began = true
+		s.after(10 * time.Second)
+		s.cluster.SetFault(kubetest.Refused) // so that the nodes are not seen meanwhile
+		s.after(5 * time.Second)
+		a.configure(uuid.Nil, "n1", "n2", "n3", "n4")
+		s.after(50 * time.Second)
+		a.configure(uuid.Nil, "n1", "n2", "n4")
+		s.after(2 * time.Second)
+		s.cluster.SetFault(kubetest.None)
+		s.after(intervals*10*time.Second - 3*time.Second)
+		if len(s.cluster.Calls("setlock")) > 0 {
+			s.Error("it was to be removed too early")
+		}
+		s.after(30 * time.Second)
+		s.removed()
+	})
+}
+
 func TestTimeWithoutStepsDoesNotCount(t *testing.T) {
 	f := scene()
 	p := past{}.next(f)
