@@ -126,16 +126,32 @@ func cancelLeave(ctx context.Context, out io.Writer, p device.Paths, now time.Ti
 	if err == nil && m.Without != nil && m.State == types.MembershipLeaving { // which outlasts its request
 		return undoLeave(ctx, out, p, now)
 	}
+	byRequest := err == nil && m.State == types.MembershipLeaving && m.ByOperator // the decision outlasts a reboot, its request does not
 	removed, err := device.Withdraw[types.ClusterLeaveRequest](p, "ClusterLeaveRequest")
+	if err == nil && byRequest && !removed {
+		err = withdrawWithoutRequest(p)
+	}
+	switch {
+	case err != nil:
+		return err
+	case byRequest:
+		fmt.Fprintln(out, "The leave has been withdrawn, unless this node has left the cluster by now: zedkube status")
+	case removed:
+		fmt.Fprintln(out, "The request to leave has been withdrawn. What was already decided stays in effect: zedkube drain status")
+	default:
+		fmt.Fprintln(out, "There is no request to leave.")
+	}
+	return nil
+}
+
+// withdrawWithoutRequest makes the topic's directory, without a request: while there is none,
+// the agent does not know whether the leave is still asked for.
+func withdrawWithoutRequest(p device.Paths) error {
+	topic, err := device.OperatorTopic[types.ClusterLeaveRequest](p)
 	if err != nil {
 		return err
 	}
-	if !removed {
-		fmt.Fprintln(out, "There is no request to leave.")
-		return nil
-	}
-	fmt.Fprintln(out, "The request to leave has been withdrawn. What was already decided stays in effect: zedkube drain status")
-	return nil
+	return topic.Unpublish(types.Global)
 }
 
 const leaveExitCodes = `Exit codes:

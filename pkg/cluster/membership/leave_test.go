@@ -227,3 +227,21 @@ func TestAnHourOnTheWallClockIsNoHour(t *testing.T) {
 		s.is(types.MembershipLeaving)
 	})
 }
+
+// A request ends with the boot, and until the topic has a directory nobody can say that it
+// was withdrawn.
+func TestADecidedLeaveIsWithdrawnAfterARebootByATopicWithoutARequest(t *testing.T) {
+	play(t, func(s *stage) {
+		s.invalidate()
+		s.ask()
+		s.is(types.MembershipLeaving)
+		s.reboot()
+		s.reached(types.ConfigGetSuccess)
+		s.setConfig(types.EdgeNodeClusterConfig{Initialized: true})
+		s.sleep(time.Hour)
+		s.is(types.MembershipLeaving)
+		s.leave.silent.Store(false)
+		s.sleep(time.Minute)
+		s.is(types.MembershipDoubtful)
+	})
+}
