@@ -302,7 +302,9 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	none := types.AgentStamp{Version: f.version, Given: is.InvalidSince, Leaving: leaves, TLS: f.tls, Witnesses: types.WitnessMost}
 	switch {
 	case is.State == types.MembershipDoubtful || leaves:
-		told := func(s *types.AgentStamp) bool { return isWithdrawal(s, is.InvalidSince) && s.Leaving == leaves }
+		told := func(s *types.AgentStamp) bool { // a leave without the cluster may have no InvalidSince
+			return s != nil && len(s.Masters) == 0 && s.Cluster == none.Cluster && s.Given.Equal(none.Given) && s.Leaving == leaves
+		}
 		switch {
 		case told(&f.sent) && f.settling():
 			return nil

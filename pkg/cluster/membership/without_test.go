@@ -81,6 +81,20 @@ func TestAProvedRequestLeavesAgainstAValidConfiguration(t *testing.T) {
 	})
 }
 
+func TestADecidedLeaveWithoutTheClusterIsToldOnceWhereItAnswersAgain(t *testing.T) {
+	play(t, func(s *stage) {
+		s.alone()
+		s.cluster.SetLatency(5 * time.Millisecond)
+		s.cluster.SetFault(kubetest.None)
+		before := len(s.cluster.Calls("stamp"))
+		s.sleep(undoFor / 2)
+		s.is(types.MembershipLeaving)
+		if n := len(s.cluster.Calls("stamp")) - before; n != 1 || !s.stamp().Leaving || len(s.shown()) > 0 {
+			t.Errorf("%d stamps, the last is %+v", n, s.stamp())
+		}
+	})
+}
+
 func TestADecidedLeaveWithoutTheClusterEndsByAnotherCluster(t *testing.T) {
 	play(t, func(s *stage) {
 		s.alone()
