@@ -16,10 +16,8 @@ const (
 	// silentFor is how long nothing may have answered: longer than a device takes
 	// to reboot.
 	silentFor = 10 * time.Minute
-	// lookEvery is the pause between two looks, of which each takes seconds.
+	// lookEvery is the time from one look to the next, unless that one takes longer.
 	lookEvery = 15 * time.Second
-	// tooLong is how long after the beginning of the last look its silence counts.
-	tooLong = 2*lookEvery + lookTimeout
 	// listEvery is how old the list of the volumes may get.
 	listEvery = time.Hour
 )
@@ -161,7 +159,7 @@ func prove(f facts, a *action) {
 		a.silent = span.Span{}
 		return
 	}
-	if a.silent.Holds && f.uptime-f.looked > tooLong {
+	if a.silent.Holds && f.uptime-f.looked > tooLong(f.kept.Peers) {
 		a.silent, was.SilentSince = span.Span{}, time.Time{} // nobody looked: the device slept, say
 	}
 	count(f, a, &was)
@@ -193,6 +191,11 @@ func count(f facts, a *action, was *types.WithoutCluster) {
 		a.silent = span.Span{Holds: true, Began: f.uptime}
 		was.SilentSince, was.Reason = f.now, fmt.Sprintf("no other node answers; this node leaves after %s without an answer", silentFor)
 	}
+}
+
+// tooLong is how long after the beginning of the last look its silence counts.
+func tooLong(peers []types.ClusterPeer) time.Duration {
+	return 2*lookEvery + lookWithin(len(Places(peers)))
 }
 
 // refusal says why a request is over, "" for it is not. It is closed: whatever is

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// lookTimeout is for all connections, which are tried at the same time.
+	// lookTimeout is for connections that are tried at the same time, to the peers and
+	// then to the gateways, with some time to spare.
 	lookTimeout = 10 * time.Second
 	// atOnce bounds the connections that are tried at the same time.
 	atOnce = 64
@@ -43,6 +44,11 @@ func Places(peers []types.ClusterPeer) []Place {
 		}
 	}
 	return out
+}
+
+// lookWithin is how long a look at so many places may take, if none of them answers.
+func lookWithin(places int) time.Duration {
+	return lookTimeout + time.Duration(places/atOnce)*reach.DialTimeout
 }
 
 // Look is what a look has found.

@@ -164,7 +164,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.looked = f.uptime
 		status, _ := c.Status.Get(types.Global)
 		to := Places(f.kept.Peers)
-		c.look.Begin(ctx, lookTimeout, func(ctx context.Context) Look {
+		c.look.Begin(ctx, lookWithin(len(to)), func(ctx context.Context) Look {
 			return LookFor(ctx, c.Dial, to, Link{Interface: status.ClusterInterface, Proc: c.Proc, Sysfs: c.Sysfs})
 		})
 	}

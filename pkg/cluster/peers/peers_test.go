@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -221,6 +222,24 @@ func TestAConsentToAnUnknownListIsGoodWhereTheListIsUnknown(t *testing.T) {
 		s.sleep(11 * time.Minute)
 		s.is(types.WithoutProved, "")
 	})
+}
+
+func TestTheSilenceOfManyPeersIsProvedAsWell(t *testing.T) {
+	for _, many := range []int{79, 120, 500} {
+		play(t, func(s *stage) {
+			var all []types.ClusterPeer
+			var names []string
+			for i := range many {
+				names = append(names, fmt.Sprintf("n%d", i+2))
+				all = append(all, types.ClusterPeer{Name: names[i], Addresses: []string{fmt.Sprintf("10.0.%d.%d", i/250, i%250+2)}})
+			}
+			s.die()
+			s.change(func(k *types.ClusterPeers) { k.Peers = all })
+			s.ask(func(r *types.ClusterLeaveRequest) { r.WithoutCluster.Dead = names })
+			s.sleep(13 * time.Minute)
+			s.is(types.WithoutProved, "")
+		})
+	}
 }
 
 func TestARestartBeginsTheCountAgain(t *testing.T) {
