@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/kubeapi/storage"
 	"github.com/zedkube/zedkube/types"
@@ -107,6 +108,30 @@ func TestADetachedVolumeKeepsWhenItsReplicasWereHealthyAndFailed(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, v.Replicas); diff != "" || v.Running || v.Engine != "" || v.State != "detached" || v.HealthyReplicas() != 1 {
 		t.Errorf("volume is %+v\n%s", v, diff)
+	}
+}
+
+// Longhorn's finalizer keeps a replica until its data is gone, and an engine may use it as long.
+func TestAReplicaThatIsBeingDeletedIsListedAndNotHealthy(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 5, 3, 7, 0, 0, 0, time.UTC))
+	for state, engine := range map[string]*longhornv1.Engine{
+		"attached": lhEngine("v-e-0", "v", "n1", "running", "v-r-1", "RW", "v-r-2", "RW"),
+		"detached": lhEngine("v-e-0", "v", "", "stopped"),
+	} {
+		s := longhornAPI()
+		deleted := lhReplica("v-r-2", "v", "n2", "running")
+		deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds, deleted.Finalizers = &at, new(int64), []string{"longhorn.io"}
+		s.lists[pathVolumes] = []any{lhVolume("v", state, engine.Spec.NodeID)}
+		s.lists[pathEngines] = []any{engine}
+		s.lists[pathReplicas] = []any{lhReplica("v-r-1", "v", "n1", "running"), deleted}
+		got, err := s.client(t).Storage(t.Context(), "n1")
+		if err != nil || len(got.Volumes) != 1 {
+			t.Fatal(got, err)
+		}
+		v := got.Volumes[0]
+		if v.HealthyReplicas() != 1 || !v.HealthyOn("n1") || v.HealthyOn("n2") || !v.On("n2") || !v.Replicas[1].Deleted.Equal(at.Time) {
+			t.Errorf("%s, it is %+v", state, v)
+		}
 	}
 }
 

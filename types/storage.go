@@ -52,14 +52,19 @@ type Replica struct {
 	LastMode  string // the same of an engine that cannot be asked, as it was last known; "" where one runs or none is known
 	HealthyAt time.Time
 	FailedAt  time.Time
-	Percent   int    // of its rebuild, while Mode is WO
-	State     string // running, stopped, error, starting, stopping; "" for unknown
-	Started   bool   // it has been somewhere: it has an owner, an instance manager or an image
+	Percent   int       // of its rebuild, while Mode is WO
+	State     string    // running, stopped, error, starting, stopping; "" for unknown
+	Started   bool      // it has been somewhere: it has an owner, an instance manager or an image
+	Deleted   time.Time // deletionTimestamp; zero while it is not being deleted
 }
 
-// Healthy reports whether the data of the replica is whole: the running
-// engine reads and writes it, or it was whole when the volume was detached.
+// Healthy reports whether the data of the replica is whole, and stays: the running
+// engine reads and writes it, or it was whole when the volume was detached. An engine may
+// use one that is being deleted until its data is gone.
 func (v Volume) Healthy(r Replica) bool {
+	if !r.Deleted.IsZero() {
+		return false
+	}
 	if v.Running {
 		return r.Mode == "RW"
 	}

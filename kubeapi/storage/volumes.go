@@ -11,6 +11,8 @@ import (
 	"unique"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -262,6 +264,7 @@ func ReplicaOf(r *ReplicaPart) (replica, error) {
 			r.Status.CurrentState != longhornv1.InstanceStateStopped && r.Status.CurrentState != "",
 		State:   string(once(r.Status.CurrentState)),
 		Started: r.Status.OwnerID != "" || r.Status.InstanceManagerName != "" || r.Status.CurrentImage != "",
+		Deleted: ptr.Deref(r.DeletionTimestamp, metav1.Time{}).Time,
 	}}
 	if r.Status.IP != "" {
 		out.address = net.JoinHostPort(r.Status.IP, strconv.Itoa(r.Status.Port))

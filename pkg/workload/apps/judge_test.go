@@ -99,6 +99,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.storage().Running = true
 			s.storage().Replicas[0].LastMode, s.storage().Replicas[1].LastMode, s.storage().Replicas[0].Mode = "", "", "RW"
 		}, says(types.RepairRefused, "no healthy replica")},
+		"a whole replica that is being deleted": {func(s *scene) { s.lose(); s.storage().Replicas[1].Deleted = now }, says(types.RepairRefused, "no healthy replica")},
 		"a whole replica on a node that is out of service": {func(s *scene) {
 			s.lose()
 			n := s.nodes["n3"]

@@ -219,10 +219,10 @@ func unsafe(v types.Volume, lost string, nodes []types.Node) string {
 	return ""
 }
 
-// healthyReplica reports whether a replica has all data: whole when it was last seen, and
-// in use by the engine that wrote last, where one is known.
+// healthyReplica reports whether a replica has all data, and keeps it: whole when it was last
+// seen, in use by the engine that wrote last, where one is known, and not being deleted.
 func healthyReplica(v types.Volume, r types.Replica) bool {
 	mode := func(r types.Replica) string { return cmp.Or(r.Mode, r.LastMode) }
 	known := v.Running || slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return mode(r) != "" })
-	return !r.HealthyAt.IsZero() && r.FailedAt.IsZero() && (!known || mode(r) == "RW")
+	return !r.HealthyAt.IsZero() && r.FailedAt.IsZero() && r.Deleted.IsZero() && (!known || mode(r) == "RW")
 }

@@ -23,6 +23,7 @@ func TestWhichVolumesLoseTheirDataWithANode(t *testing.T) {
 		"whatever Longhorn allows for a reboot":   {types.Volume{Replicas: []types.Replica{at("a")}}, types.DrainPolicyAlwaysAllow, true},
 		"the other one is whole and Ready":        {types.Volume{Replicas: []types.Replica{at("a"), at("b")}}, "", false},
 		"the other one has failed":                {types.Volume{Replicas: []types.Replica{at("a"), failed("b")}}, "", true},
+		"the other one is being deleted":          {types.Volume{Replicas: []types.Replica{at("a"), deleting(at("b"))}}, "", true},
 		"the other one is on a node that is gone": {types.Volume{Replicas: []types.Replica{at("a"), at("c")}}, "", true},
 		"nothing is known to be whole":            {types.Volume{Robustness: "unknown", State: "attached", Replicas: []types.Replica{at("a"), at("b")}}, "", true},
 		"it has none there":                       {types.Volume{Replicas: []types.Replica{at("c")}}, "", false},

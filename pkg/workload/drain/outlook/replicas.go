@@ -72,14 +72,14 @@ func inBetween(v types.Volume) finding {
 // rebuilds reports whether a replica is being rebuilt on another ready node.
 func rebuilds(v types.Volume, node string, ready map[string]bool) bool {
 	return v.Running && slices.ContainsFunc(v.Replicas, func(r types.Replica) bool {
-		return r.Mode == "WO" && r.Node != node && ready[r.Node]
+		return r.Mode == "WO" && r.Deleted.IsZero() && r.Node != node && ready[r.Node]
 	})
 }
 
 // joins reports whether a replica on another ready node waits for its rebuild.
 func joins(v types.Volume, node string, ready map[string]bool) bool {
 	return v.Running && slices.ContainsFunc(v.Replicas, func(r types.Replica) bool {
-		return r.Mode == "" && r.FailedAt.IsZero() && r.Node != node && ready[r.Node]
+		return r.Mode == "" && r.FailedAt.IsZero() && r.Deleted.IsZero() && r.Node != node && ready[r.Node]
 	})
 }
 

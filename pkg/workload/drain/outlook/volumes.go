@@ -83,7 +83,7 @@ func blockingVolume(v types.Volume, policy, node string, ready map[string]bool, 
 func rebuildOf(v types.Volume, node string) (on string, percent int) {
 	for _, r := range v.Replicas {
 		better := on == "" || on == node && r.Node != node || (on == node) == (r.Node == node) && r.Percent > percent
-		if v.Running && r.Mode == "WO" && r.Node != "" && better {
+		if v.Running && r.Mode == "WO" && r.Deleted.IsZero() && r.Node != "" && better {
 			on, percent = r.Node, r.Percent
 		}
 	}

@@ -30,6 +30,12 @@ func onDisk(node string, healthy, failed bool) types.Replica {
 	return r
 }
 
+// deleting is a replica that Longhorn is about to delete with its data.
+func deleting(r types.Replica) types.Replica {
+	r.Deleted = time.Unix(3, 0)
+	return r
+}
+
 func attachedTo(node string, replicas ...types.Replica) types.Volume {
 	return types.Volume{Name: "v", Claim: "n/c", State: "attached", Robustness: "healthy", Wanted: 2, Engine: node, Running: true, Replicas: replicas}
 }
@@ -67,11 +73,15 @@ func TestWhichVolumesKeepADrainFromBeingComplete(t *testing.T) {
 		{"a healthy one on no node", attachedTo("b", replica("own", "RW"), replica("", "RW")), "", true},
 		{"another one that is being rebuilt", attachedTo("b", replica("own", "RW"), replica("c", "WO")), "", true},
 		{"another one that has failed", attachedTo("b", replica("own", "RW"), replica("c", "ERR")), "", true},
+		{"another one that is being deleted", attachedTo("b", replica("own", "RW"), deleting(replica("c", "RW"))), "", true},
+		{"one that is being deleted beside a healthy one is not in the way", attachedTo("b", replica("own", "RW"), replica("c", "RW"), deleting(replica("b", "RW"))), "", false},
+		{"the one here that is being deleted, with a healthy one elsewhere, is not in the way", attachedTo("b", deleting(replica("own", "RW")), replica("c", "RW")), "", false},
 		{"another one that the engine does not know, healthy as it was", attachedTo("b", replica("own", "RW"), replica("c", "")), "", true},
 		{"a failed replica here, with no healthy one anywhere", attachedTo("b", replica("own", "ERR")), "", true},
 		{"no replica here", attachedTo("b", replica("c", "WO")), "", false},
 		{"detached, healthy elsewhere, is not in the way", detachedWith(onDisk("own", true, false), onDisk("b", true, false)), "", false},
 		{"detached, failed elsewhere", detachedWith(onDisk("own", true, false), onDisk("b", true, true)), "", true},
+		{"detached, and the one elsewhere is being deleted", detachedWith(onDisk("own", true, false), deleting(onDisk("b", true, false))), "", true},
 		{"detached, never healthy elsewhere", detachedWith(onDisk("own", true, false), onDisk("b", false, false)), "", true},
 		{"detached, healthy on a node that is not Ready", detachedWith(onDisk("own", true, false), onDisk("off", true, false)), "", true},
 		{"detached, and no replica ever held data", detachedWith(onDisk("own", false, false), onDisk("b", false, false)), "", false},
@@ -150,6 +160,9 @@ func TestAVolumeInTheWayIsExplained(t *testing.T) {
 		{"a rebuild on this node helps nobody", attachedTo("b", ownRebuilt, replica("off", "RW")), "", storageNodes, false, 90, "never", "off which is not Ready"},
 		{"a rebuild on a node that is not Ready helps nobody", attachedTo("b", replica("own", "RW"), replica("off", "WO")), "", storageNodes, true, 0, "never", "nothing is being rebuilt"},
 		{"a replica that has just been added is slow", attachedTo("b", replica("own", "RW"), joining), "", storageNodes, true, 0, "slow", "about to be rebuilt"},
+		{"a rebuild of one that is being deleted helps nobody", attachedTo("b", replica("own", "RW"), deleting(rebuilt)), "", storageNodes, true, 0, "never", "nothing is being rebuilt"},
+		{"one that is being deleted is not about to be rebuilt", attachedTo("b", replica("own", "RW"), deleting(joining)), "", storageNodes, true, 0, "never", "nothing is being rebuilt"},
+		{"the last healthy one is here where the other is being deleted", attachedTo("b", replica("own", "RW"), deleting(replica("c", "RW"))), "", storageNodes, true, 0, "never", "its last healthy replica is on this node"},
 		{"a failed one is never", attachedTo("b", replica("own", "RW"), failed), "", storageNodes, true, 0, "never", "always-allow"},
 		{"to allow it is for no leave, and for a while", attachedTo("b", replica("own", "RW"), failed), "", storageNodes, true, 0, "never", "never for a leave (the data would be lost): set storage.longhorn.node-drain-policy to always-allow if the volume may be unavailable meanwhile, and set it back"},
 		{"one that is in error is never", attachedTo("b", replica("own", "RW"), replica("c", "ERR")), "", storageNodes, true, 0, "never", "nothing is being rebuilt"},
@@ -195,6 +208,7 @@ func TestTheLockRecordsWhatWasHealthy(t *testing.T) {
 	here, between, away := attachedTo("b", replica("own", "RW"), replica("c", "RW"), replica("b", "WO")), detachedWith(onDisk("own", true, false)), attachedTo("b", replica("c", "RW"))
 	here.Name, between.Name, away.Name = "here", "between", "away"
 	between.State = "attaching"
+	here.Replicas = append(here.Replicas, deleting(replica("off", "RW")))
 	s := types.Storage{Longhorn: true, Volumes: []types.Volume{here, between, away}}
 	if diff := cmp.Diff(map[string]int{"here": 2, "between": 1}, HealthyReplicas(s, "own")); diff != "" {
 		t.Error(diff)
@@ -218,6 +232,8 @@ func TestWhichVolumesAreWorseOffThanWhenTheLockWasTaken(t *testing.T) {
 	}{
 		{"as many as before are not worse", map[string]int{"v": 2}, two, false},
 		{"more than before are not worse", map[string]int{"v": 1}, two, false},
+		{"one that is being deleted is one fewer", map[string]int{"v": 2}, attachedTo("b", deleting(replica("own", "RW")), replica("c", "RW")), true},
+		{"one that is being deleted is not worse where enough are left", map[string]int{"v": 3}, attachedTo("b", deleting(replica("own", "RW")), replica("b", "RW"), replica("c", "RW")), false},
 		{"fewer are worse", map[string]int{"v": 2}, attachedTo("b", replica("own", "WO"), replica("c", "RW")), true},
 		{"detached is not worse", map[string]int{"v": 2}, detachedWith(onDisk("c", true, true)), false},
 		{"unknown is worse", map[string]int{"v": 2}, unknown, true},
