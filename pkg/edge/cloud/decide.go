@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ const (
 	youngFor = 20 * time.Second
 	// lostFor is how long the node of a pod may be not Ready.
 	lostFor = 20 * time.Second
+	// madeWithin is how long cloudcore may run without its cloudcoresecret, which it makes when it starts.
+	madeWithin = time.Minute
 	// requestAgain is when a request that was refused is made again.
 	requestAgain = time.Minute
 )
@@ -59,6 +62,13 @@ func (a *action) removes(r object.Ref, o object.Object) {
 	}
 }
 
+// within has the next step come by then; 0 for no matter when.
+func (a *action) within(d time.Duration) {
+	if d > 0 && (a.again == 0 || d < a.again) {
+		a.again = d
+	}
+}
+
 // decide says what is missing or otherwise than it shall be. Without settings, or where they are off, it leaves
 // everything as it is: to remove it is the command's.
 func decide(f facts) (a action) {
@@ -88,9 +98,14 @@ func decide(f facts) (a action) {
 	}
 	if why == "" && (certificate != "" || !s.CloudStream) {
 		replaced := f.replaced()
-		if serving := f.seen[RefServing]; serving != nil && !serves(serving, advertise) {
+		switch serving := f.seen[RefServing]; {
+		case serving != nil && !serves(serving, advertise):
 			a.removes(RefServing, serving)
 			replaced = serving.UID()
+		case serving == nil && f.seen[RefCA] != nil && lostCA(f.seen) == "": // else it would come to a new casecret
+			pod, left := withoutServing(f.seen, replaced, f.now)
+			replaced = cmp.Or(pod, replaced)
+			a.within(left)
 		}
 		list = append(list, wish{ref: refDeployment, is: deployment(s, replicas, text, certificate, replaced)})
 	}
@@ -126,10 +141,33 @@ func (f facts) leave(a *action) {
 		left := lostFor - f.now.Sub(since)
 		if left <= 0 {
 			a.removes(object.Ref{Kind: object.Pod}, pod)
-		} else if a.again == 0 || left < a.again {
-			a.again = left
+		}
+		a.within(left)
+	}
+}
+
+// withoutServing is the UID of a cloudcore that runs without cloudcoresecret, where all that run do and none is about to be
+// replaced: it was removed after they had started, and only one that starts makes it again. While it is too early to
+// say it is "", and left is how long.
+func withoutServing(seen map[object.Ref]object.Object, replaced string, now time.Time) (uid string, left time.Duration) {
+	if seen[RefServing] != nil {
+		return "", 0
+	}
+	for _, pod := range pods(seen) {
+		if pod.Annotation(replacedAnnotation) != replaced {
+			return "", 0
+		}
+		for _, c := range pod.List("status", "containerStatuses") {
+			since, err := time.Parse(time.RFC3339, c.Text("state", "running", "startedAt"))
+			if c.Text("name") == Name && err == nil {
+				uid, left = cmp.Or(uid, pod.UID()), max(left, madeWithin-now.Sub(since))
+			}
 		}
 	}
+	if left > 0 {
+		uid = ""
+	}
+	return uid, left
 }
 
 // replaced is what the Deployment says last was replaced for its pods. What this process applied last is newer than
@@ -139,7 +177,11 @@ func (f facts) replaced() string {
 	if last == nil {
 		last = f.seen[refDeployment]
 	}
-	return last.Text("spec", "template", "metadata", "annotations", replacedAnnotation)
+	return replacedOf(last)
+}
+
+func replacedOf(deployment object.Object) string {
+	return deployment.Text("spec", "template", "metadata", "annotations", replacedAnnotation)
 }
 
 // read returns the settings, and whether KubeEdge is on.

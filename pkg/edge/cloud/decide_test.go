@@ -174,6 +174,16 @@ func TestDecide(t *testing.T) {
 		o["metadata"].(m)["labels"] = podLabels()
 		o["metadata"].(m)["creationTimestamp"] = now.Add(-age).Format(time.RFC3339)
 	}
+	// runs has cloudcore run for so long, in a pod of the present Deployment.
+	runs := func(w *world, name string, since time.Duration) {
+		pod(w, name, "10.42.0.9", time.Hour)
+		o := w.seen[object.Ref{Kind: object.Pod, Namespace: Where, Name: name}]
+		o["metadata"].(m)["annotations"] = m{replacedAnnotation: replacedOf(w.seen[refDeployment])}
+		o["status"].(m)["containerStatuses"] = l{
+			m{"name": "certificates", "state": m{"running": m{"startedAt": now.Add(-time.Hour).Format(time.RFC3339)}}},
+			m{"name": Name, "state": m{"running": m{"startedAt": now.Add(-since).Format(time.RFC3339)}}},
+		}
+	}
 	lose := func(w *world, ago time.Duration) {
 		w.seen[object.Ref{Kind: object.Pod, Namespace: Where, Name: "a"}]["spec"] = m{"nodeName": "node-2"}
 		node := w.seen[object.Ref{Kind: object.Node, Name: "node-2"}]
@@ -251,6 +261,29 @@ func TestDecide(t *testing.T) {
 			w.serves("10.0.0.1", "10.0.0.2")
 			template := w.seen[refDeployment].At("spec", "template", "metadata", "annotations").(m)
 			delete(template, replacedAnnotation)
+		}, ""},
+		"cloudcoresecret is gone: cloudcore, which makes it, restarts": {func(w *world) {
+			delete(w.seen, RefServing)
+			runs(w, "a", time.Minute)
+			runs(w, "b", time.Minute)
+			pod(w, "c", "", time.Hour) // it does not run
+		}, deployment},
+		"not while one has just started": {func(w *world) {
+			delete(w.seen, RefServing)
+			runs(w, "a", time.Minute)
+			runs(w, "b", 59*time.Second)
+		}, ""},
+		"not while none runs": {func(w *world) { delete(w.seen, RefServing); pod(w, "a", "", time.Hour) }, ""},
+		"not while they are being replaced": {func(w *world) {
+			runs(w, "a", time.Minute)
+			w.serves("10.0.0.1")
+			w.settle()
+			delete(w.seen, RefServing)
+		}, ""},
+		"not while casecret is gone, of which it would make another one": {func(w *world) {
+			delete(w.seen, RefServing)
+			delete(w.seen, RefCA)
+			runs(w, "a", time.Minute)
 		}, ""},
 		"a server more is one address more": {
 			func(w *world) { w.server("node-3", "10.0.0.3") },
@@ -427,6 +460,10 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		}, "no node takes Pod kubeedge/a: 0/3 nodes are available"},
 		"no certificate":          {func(w *world) { delete(w.seen, refStreamKey) }, "the stream has no certificate that serves"},
 		"one that is not renewed": {func(w *world) { w.stream(now.Add(-time.Hour), now.Add(29*24*time.Hour)) }, "the stream has no certificate that serves"},
+		"cloudcoresecret is gone": {func(w *world) {
+			delete(w.seen, RefServing)
+			pod(w, "a", podLabels(), m{"containerStatuses": l{m{"name": Name, "state": m{"running": m{"startedAt": "2026-11-27T09:00:00Z"}}}}})
+		}, "Secret kubeedge/cloudcoresecret is gone"},
 		"no address": {func(w *world) {
 			w.set(func(s *settings.Settings) { s.ServiceType = settings.LoadBalancer })
 		}, "waits for an address of a load balancer"},

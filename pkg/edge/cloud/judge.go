@@ -77,6 +77,10 @@ func Judge(seen map[object.Ref]object.Object, now time.Time) (r Report) {
 			r.Problems = append(r.Problems, "the stream has no certificate that serves, so that there are no logs and metrics of edge nodes: "+why)
 		}
 	}
+	if pod, _ := withoutServing(seen, replacedOf(seen[refDeployment]), now); pod != "" {
+		r.Problems = append(r.Problems, "Secret kubeedge/cloudcoresecret is gone, by which cloudcore serves edge nodes. cloudcore makes it when it starts, "+
+			"and is restarted for that by the controller, unless kubeedge/casecret is gone or another one")
+	}
 	if serving := seen[RefServing]; serving != nil && !serves(serving, addresses) {
 		r.Problems = append(r.Problems, "the certificate of cloudcore does not name all addresses that edge nodes dial yet")
 	}
