@@ -118,10 +118,15 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	if a.update != nil {
 		errs = append(errs, c.Kube.Update(ctx, refTunnels, a.update))
 	}
+	lacksFile := false
 	for _, w := range a.apply {
+		if lacksFile && w.ref == refDeployment {
+			continue // cloudcore would restart with its former file, and not again for the new one
+		}
 		now, err := c.Kube.Apply(ctx, w.ref, w.is, false)
 		if err != nil {
 			errs = append(errs, err)
+			lacksFile = lacksFile || w.ref == refConfig
 			continue
 		}
 		if now.Version() != w.seen {
