@@ -25,9 +25,16 @@ type played struct {
 	audit   []string
 	version string    // of the program
 	closes  time.Time // when the controller takes all names out of cloudcore's role; zero for never
+
+	deleted   func(r object.Ref) // what happens after a deletion; nil for nothing
+	asked     func()             // what happens before an object is read; nil for nothing
+	confirmed func()             // what happens before somebody types yes; nil where he types no
 }
 
 func (p *played) Get(_ context.Context, r object.Ref) (object.Object, error) {
+	if p.asked != nil {
+		p.asked()
+	}
 	if r == cloud.RefRole && !p.closes.IsZero() && !time.Now().Before(p.closes) {
 		return object.New(r), nil
 	}
@@ -64,9 +71,32 @@ func (p *played) Create(_ context.Context, r object.Ref, o object.Object) error 
 
 func (p *played) Update(_ context.Context, r object.Ref, o object.Object) error { return p.put(r, o) }
 
-func (p *played) Delete(_ context.Context, r object.Ref, _ string) error {
+func (p *played) Delete(_ context.Context, r object.Ref, uid string) error {
+	if uid != "" && p.objects[r].UID() != uid {
+		return nil // another one has its name
+	}
 	delete(p.objects, r)
+	if p.deleted != nil {
+		p.deleted(r)
+	}
 	return nil
+}
+
+// Read implements io.Reader for what somebody types.
+func (p *played) Read(b []byte) (int, error) {
+	if p.confirmed == nil {
+		return copy(b, "no\n"), nil
+	}
+	p.confirmed()
+	return copy(b, "yes\n"), nil
+}
+
+// edgeNode is a Node of KubeEdge that is Ready.
+func edgeNode(name, uid string) object.Object {
+	return object.New(object.Ref{Kind: object.Node, Name: name}).With(object.Map{
+		"metadata": object.Map{"name": name, "uid": uid, "labels": object.Map{"node-role.kubernetes.io/edge": ""}},
+		"status":   object.Map{"conditions": []any{object.Map{"type": "Ready", "status": "True"}}},
+	})
 }
 
 func (p *played) Evict(_ context.Context, r object.Ref, _ string) (string, error) {
@@ -96,7 +126,7 @@ func (p *played) run(t *testing.T, args ...string) (string, error) {
 	c := New(p.program())
 	c.SetArgs(args)
 	c.SetOut(&out)
-	c.SetIn(strings.NewReader("no\n"))
+	c.SetIn(p)
 	err := c.ExecuteContext(t.Context())
 	return out.String(), err
 }

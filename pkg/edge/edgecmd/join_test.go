@@ -177,6 +177,58 @@ func TestLeaveSaysThatANameIsClosedOnceItIs(t *testing.T) {
 	}
 }
 
+// TestALeaveEndsWithoutANode: a device that is alive may register until its name is closed.
+func TestALeaveEndsWithoutANode(t *testing.T) {
+	node := object.Ref{Kind: object.Node, Name: "a"}
+	member := object.New(node).With(object.Map{"metadata": object.Map{"name": "a", "uid": "3", "labels": object.Map{"node-role.kubernetes.io/control-plane": "true"}}})
+	for name, row := range map[string]struct {
+		args  string
+		at    time.Duration // after the deletion of its Node
+		next  object.Object
+		stays bool
+		wrong string
+	}{
+		"lost, and it registers again":  {"leave a --lost --yes", time.Second, edgeNode("a", "2"), false, ""},
+		"when no controller closes it":  {"leave a --lost --yes", 5 * time.Second, edgeNode("a", "2"), true, "can still register"},
+		"a member that takes the name":  {"leave a --lost --yes", time.Second, member, true, ""},
+		"one that does not":             {"leave a --lost --yes", 0, nil, false, ""},
+		"it registers before it is out": {"leave a", 0, nil, true, "has just registered"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := up(t)
+			if _, err := p.run(t, "join", "a", "--yes"); err != nil {
+				t.Fatal(err)
+			}
+			p.objects[cloud.RefRole] = object.New(cloud.RefRole).With(object.Map{"rules": []any{object.Map{"resourceNames": []any{"system:node:a"}}}})
+			if row.wrong != "can still register" {
+				p.closes = time.Now().Add(3500 * time.Millisecond)
+			}
+			if strings.Contains(row.args, "--yes") {
+				p.objects[node] = edgeNode("a", "1")
+			}
+			p.confirmed = func() { p.objects[node] = edgeNode("a", "1") }
+			p.deleted = func(r object.Ref) {
+				if p.deleted = nil; r != node || row.next == nil {
+					return
+				}
+				at := time.Now().Add(row.at)
+				p.asked = func() {
+					if !time.Now().Before(at) {
+						p.objects[node], p.asked = row.next, nil
+					}
+				}
+			}
+			out, err := p.run(t, strings.Fields(row.args)...)
+			if (p.objects[node] != nil) != row.stays || (err == nil) != (row.wrong == "") || err != nil && !strings.Contains(err.Error(), row.wrong) {
+				t.Errorf("%s: Node %v, %v\n%s", name, p.objects[node], err, out)
+			}
+			if _, asked := p.record(t).Asked["a"]; asked != (row.wrong == "has just registered") {
+				t.Errorf("%s: asked to join: %t", name, asked)
+			}
+		})
+	}
+}
+
 // TestAPurgeIsForNoEdgeNode: what one that is offline needs to connect again is removed, too.
 func TestAPurgeIsForNoEdgeNode(t *testing.T) {
 	const again = "have to join again: a"

@@ -64,7 +64,7 @@ func (c *commands) letLeave(ctx context.Context, l *leaving) error {
 	}
 	_, asked := record.Asked[l.name]
 	_, _, _, edge := cloud.Edge(seen, l.name)
-	l.node = seen[object.Ref{Kind: object.Node, Name: l.name}]
+	l.node = seen[l.ref()]
 	switch {
 	case l.node != nil && !edge:
 		return refused(fmt.Errorf("%s is a member of the cluster", l.name))
@@ -91,6 +91,8 @@ func (c *commands) letLeave(ctx context.Context, l *leaving) error {
 		return l.remove(ctx)
 	})
 }
+
+func (l *leaving) ref() object.Ref { return object.Ref{Kind: object.Node, Name: l.name} }
 
 func (l *leaving) ready() bool { return l.node.Condition("Ready") == "True" }
 
@@ -135,7 +137,7 @@ func (l *leaving) plan() {
 
 // empty cordons the Node, and waits until its pods are gone and it is not Ready.
 func (l *leaving) empty(ctx context.Context) error {
-	ref := object.Ref{Kind: object.Node, Name: l.name}
+	ref := l.ref()
 	node, err := l.kube.Get(ctx, ref)
 	if err != nil || node == nil {
 		return err
@@ -191,16 +193,20 @@ func (l *leaving) evict(ctx context.Context) error {
 
 // remove takes the name out of the record first, by which the controller closes it, so that the device does not register again.
 func (l *leaving) remove(ctx context.Context) error {
-	_, record, at, err := lookFor(ctx, l.kube, l.name)
+	seen, record, at, err := lookFor(ctx, l.kube, l.name)
 	if err != nil {
 		return err
+	}
+	// Of one that is not lost the pods are evicted first.
+	if now := seen[l.ref()]; !l.lost && now != nil && now.UID() != l.node.UID() {
+		return refused(fmt.Errorf("%s has just registered, and nothing was changed: try again", l.name))
 	}
 	record.Leave(l.name, l.lost, time.Now())
 	if err := writeRecord(ctx, l.kube, at, record); err != nil {
 		return err
 	}
 	if l.node != nil {
-		if err := l.kube.Delete(ctx, object.Ref{Kind: object.Node, Name: l.name}, l.node.UID()); err != nil {
+		if err := l.kube.Delete(ctx, l.ref(), l.node.UID()); err != nil {
 			return err
 		}
 	}
@@ -216,15 +222,22 @@ func (l *leaving) remove(ctx context.Context) error {
 }
 
 // clean sees that what belongs to the Node goes: Kubernetes and cloudcore remove it, and the controller closes the name. What the former
-// leave is deleted.
+// leave is deleted, and so is a Node that the device has registered again until the name was closed.
 func (l *leaving) clean(ctx context.Context) error {
 	var left []object.Ref
 	var role object.Object
+	there := false
 	err := eventually(ctx, cleanedWithin, func() (err error) {
-		if left, err = l.leftovers(ctx); err != nil {
+		if role, err = l.kube.Get(ctx, cloud.RefRole); err != nil {
 			return err
 		}
-		if role, err = l.kube.Get(ctx, cloud.RefRole); err != nil || len(left) == 0 && !cloud.Admits(role, l.name) {
+		open := cloud.Admits(role, l.name)
+		if !open {
+			if there, err = l.deleteAgain(ctx); err != nil {
+				return err
+			}
+		}
+		if left, err = l.leftovers(ctx); err != nil || len(left) == 0 && !open && !there {
 			return err
 		}
 		return errPending{"it is still there"}
@@ -237,11 +250,29 @@ func (l *leaving) clean(ctx context.Context) error {
 		l.say("Nobody has removed %s, so it is deleted.", r)
 		errs = append(errs, l.kube.Delete(ctx, r, ""))
 	}
+	if there {
+		errs = append(errs, terminal.ExitWith(terminal.ExitFound, fmt.Errorf("%s is out of the record, but its Node is still there after %s: see kubectl get node %s -o yaml", l.name, cleanedWithin, l.name)))
+	}
 	if cloud.Admits(role, l.name) {
 		errs = append(errs, terminal.ExitWith(terminal.ExitFound, fmt.Errorf(
 			"%s is out of the record, but a device can still register under this name: no controller has changed %s within %s. It does so once it runs: zedkube-edge status", l.name, cloud.RefRole, cleanedWithin)))
 	}
 	return errors.Join(errs...)
+}
+
+// deleteAgain deletes the Node of an edge node, and reports whether there was one.
+func (l *leaving) deleteAgain(ctx context.Context) (there bool, err error) {
+	node, err := l.kube.Get(ctx, l.ref())
+	if err != nil || node == nil {
+		return false, err
+	}
+	if _, _, _, edge := cloud.Edge(map[object.Ref]object.Object{l.ref(): node}, l.name); !edge {
+		return false, nil // a member has the name by now
+	}
+	if node.UID() != l.node.UID() {
+		l.say("Node %s was registered again before its name was closed, so it is deleted again.", l.name)
+	}
+	return true, l.kube.Delete(ctx, l.ref(), node.UID())
 }
 
 func (l *leaving) leftovers(ctx context.Context) (list []object.Ref, err error) {
