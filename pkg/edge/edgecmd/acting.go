@@ -301,11 +301,12 @@ func (c *commands) remove(ctx context.Context, a *acting, purge bool) error {
 	if purge {
 		o.Why += " --purge"
 	}
-	return c.audited(o, func() error { return drop(ctx, kube, a, at, s, refs) })
+	return c.audited(o, func() error { return drop(ctx, kube, a, at, s, refs, seen) })
 }
 
-// drop switches off in the settings at, where there are any, and removes objects.
-func drop(ctx context.Context, kube Cluster, a *acting, at object.Object, s settings.Settings, refs []object.Ref) error {
+// drop switches off in the settings at, where there are any, and removes objects. Of Nodes it removes the very ones that were
+// seen: a member may have the name by now.
+func drop(ctx context.Context, kube Cluster, a *acting, at object.Object, s settings.Settings, refs []object.Ref, seen map[object.Ref]object.Object) error {
 	// First, so that a controller that still runs makes nothing again.
 	if at != nil {
 		s.Enabled = false
@@ -314,7 +315,11 @@ func drop(ctx context.Context, kube Cluster, a *acting, at object.Object, s sett
 		}
 	}
 	for _, ref := range refs {
-		if err := kube.Delete(ctx, ref, ""); err != nil {
+		uid := ""
+		if ref.Kind == object.Node {
+			uid = seen[ref].UID()
+		}
+		if err := kube.Delete(ctx, ref, uid); err != nil {
 			return err
 		}
 	}

@@ -302,3 +302,20 @@ func TestWhoMayNotLeave(t *testing.T) {
 		}
 	}
 }
+
+// TestAPurgeDeletesNoMember: one may have taken the name of an edge node since the plan.
+func TestAPurgeDeletesNoMember(t *testing.T) {
+	node := object.Ref{Kind: object.Node, Name: "a"}
+	p := up(t)
+	p.objects[node] = edgeNode("a", "1")
+	p.confirmed = func() {
+		p.objects[node] = object.New(node).With(object.Map{"metadata": object.Map{"name": "a", "uid": "2", "labels": object.Map{"node-role.kubernetes.io/control-plane": "true"}}})
+	}
+	if out, err := p.run(t, "disable", "--purge", "--force"); err != nil || p.objects[node] == nil {
+		t.Errorf("the Node is %v; %v\n%s", p.objects[node], err, out)
+	}
+	p.objects[node] = edgeNode("a", "1")
+	if out, err := p.run(t, "disable", "--purge", "--force", "--yes"); err != nil || p.objects[node] != nil {
+		t.Errorf("of an edge node it is %v; %v\n%s", p.objects[node], err, out)
+	}
+}
