@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +134,31 @@ type unopened struct{ *kubelet }
 
 func (unopened) LogFile(context.Context, types.Node, types.Pod, string, types.LogFile) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("open: %w", errCut)
+}
+
+// unlisted is a kubelet that fails to list rotated files a few times.
+type unlisted struct {
+	*kubelet
+	left atomic.Int32
+}
+
+func (u *unlisted) LogFiles(ctx context.Context, n types.Node, p types.Pod, c string) ([]types.LogFile, error) {
+	if u.left.Add(-1) >= 0 {
+		return nil, fmt.Errorf("list: %w", errCut)
+	}
+	return u.kubelet.LogFiles(ctx, n, p, c)
+}
+
+func TestAListThatFailsOnceAtTheFirstReadLosesNothing(t *testing.T) {
+	late(t, 4, func(s *stage) {
+		u := &unlisted{kubelet: s.kubelet}
+		u.left.Store(1)
+		s.tune = func(a *Component) { a.Kube = u }
+		s.rotations(2, 1)
+	}, func(s *stage) {
+		s.came(t, 5)
+		s.unmarked(t)
+	})
 }
 
 func TestRotatedFilesThatCannotBeReadBeforeTheFirstLineAreMarked(t *testing.T) {

@@ -63,6 +63,7 @@ type follower struct {
 	urgent   bool     // it has no stream, and writes much
 	yields   bool     // the next look takes no stream
 	broken   bool     // the last look did not see the end
+	retried  bool     // the files of before the first read could not be read, and are tried again
 	searched position // up to which rotated files were read to their end, where nothing came after them
 	want     want
 	written  checkpoint // what is out

@@ -171,16 +171,20 @@ func (l *look) fetch(ctx context.Context, p piece) error {
 }
 
 // earlier hands on what was rotated away before this log was read for the first time. p is
-// the first line of the newest file. What cannot be read gets its mark.
+// the first line of the newest file. What cannot be read is tried again once, and then gets its mark.
 func (l *look) earlier(ctx context.Context, p piece) error {
 	files, err := l.files(ctx, l.reading)
 	mine := func(f types.LogFile) bool { return f.Run == l.reading.run && f.Rotated }
 	if err == nil && !l.overwritten(files) && slices.ContainsFunc(files, mine) {
 		err = l.fetch(ctx, p)
 	}
+	again := !l.retried
+	l.retried = false
 	switch {
 	case errors.Is(err, types.ErrNoLog), errors.Is(err, errRestarted): // there are none, or they are of another run
 		return nil
+	case errors.Is(err, errNotKept) && again:
+		l.retried = true
 	case errors.Is(err, errNotKept):
 		l.log.WithField("app", l.app).WithField("pod", l.pod.Key()).WithError(err).Warn("log lines from before the first read may be missing")
 		l.gap(p, rotated)
