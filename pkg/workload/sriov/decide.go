@@ -66,29 +66,27 @@ func (f facts) wanted(s state, m *memory) (*part, time.Duration) {
 	for _, v := range f.scanned.vfs {
 		taken[v.name()], taken[v.Address] = true, true
 	}
-	want, lacks := part{VFs: slices.Clone(f.scanned.vfs)}, false
+	want, since, again := part{VFs: slices.Clone(f.scanned.vfs)}, map[string]time.Time{}, lookAgain
 	for _, v := range s.current.VFs {
-		unread := slices.Contains(f.scanned.unread, v.Address)
-		switch {
-		case taken[v.name()] || taken[v.Address]:
+		if taken[v.name()] || taken[v.Address] {
 			continue
-		case !unread && !m.lacking.IsZero() && f.now.Sub(m.lacking) >= shrinkAfter:
-			lacks = true
-			continue
-		case !unread:
-			lacks = true
+		}
+		if !slices.Contains(f.scanned.unread, v.Address) {
+			at, ok := m.lacking[v.name()]
+			if !ok {
+				at = f.now
+			}
+			since[v.name()] = at
+			left := shrinkAfter - f.now.Sub(at)
+			if again = min(again, max(left, time.Second)); left <= 0 {
+				continue
+			}
 		}
 		want.VFs = append(want.VFs, v)
 	}
+	m.lacking = since
 	slices.SortFunc(want.VFs, compareVFs)
-	switch {
-	case !lacks:
-		m.lacking = time.Time{}
-		return &want, lookAgain
-	case m.lacking.IsZero():
-		m.lacking = f.now
-	}
-	return &want, max(shrinkAfter-f.now.Sub(m.lacking), time.Second)
+	return &want, again
 }
 
 // gone are the nodes with a part that have left the cluster.
@@ -187,7 +185,7 @@ type facts struct {
 // memory is what this process remembers. Losing it costs a pause, or one restart
 // of the plug-in.
 type memory struct {
-	lacking   time.Time            // since when functions of the own part are missing; zero for none
+	lacking   map[string]time.Time // since when functions of the own part, by name, are missing
 	gone      map[string]time.Time // since when nodes with a part are
 	ownerless map[string]time.Time // since when attachments, by UID, have had no resource
 	wrote     string               // fingerprint of the part this process wrote, while no plug-in is known to have read it

@@ -15,6 +15,15 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
+// missing is what is remembered of functions that have been missing for so long.
+func missing(d time.Duration, vfs ...vf) map[string]time.Time {
+	since := map[string]time.Time{}
+	for _, v := range vfs {
+		since[v.name()] = ago(d)
+	}
+	return since
+}
+
 func partOf(vfs ...vf) string { return part{Since: ago(time.Hour), VFs: vfs}.text() }
 
 // held is a ConfigMap with the parts given by node, and their merge.
@@ -88,15 +97,23 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"then it goes",
-			func(f *facts) { f.scanned, f.memory.lacking = shown(), ago(shrinkAfter) },
+			func(f *facts) { f.scanned, f.memory.lacking = shown(), missing(shrinkAfter, a) },
 			summary{why: ownPart, keys: []string{"config.json", "node.n1.json"}, resources: []string{"eth7_vf1"}},
 		},
 		{
 			"what sysfs does not show stays as it was",
 			func(f *facts) {
-				f.scanned, f.memory.lacking = &scanned{unread: []string{a.Address}}, ago(time.Hour)
+				f.scanned, f.memory.lacking = &scanned{unread: []string{a.Address}}, missing(time.Hour, a)
 			},
 			summary{again: lookAgain},
+		},
+		{
+			"each function that is not named any more has its own time",
+			func(f *facts) {
+				f.config = held(map[string][]vf{"n1": {a, b}, "n2": {c}})
+				f.scanned, f.memory.lacking = shown(), missing(shrinkAfter, a)
+			},
+			summary{why: ownPart, keys: []string{"config.json", "node.n1.json"}, resources: []string{"eth5_vf2", "eth7_vf1"}},
 		},
 		{
 			"a function that moved is told at once",
