@@ -282,7 +282,7 @@ func (c *Component) forget(key string) {
 		return
 	}
 	d := delivery{slot: c.slots[key], done: make(chan error, 1)}
-	if s := c.known[key]; c.unread[key] {
+	if s := c.known[key]; c.unread[key] && !s.Off {
 		s.Gaps++
 		now := time.Now().UTC()
 		d.text = newWriter(s.App, s.Container, c.MaxRecord).mark(nil, now, s.gap(now, podGone))

@@ -108,6 +108,20 @@ func TestALogThatEndsWhileNobodyWantsItLeavesNoMark(t *testing.T) {
 	})
 }
 
+func TestALogThatNobodyWantsLeavesNoMarkWhereItsPodGoesMeanwhile(t *testing.T) {
+	play(t, func(s *stage) {
+		s.says(1, 3)
+		s.came(t, 3)
+		s.wanted(false)
+		time.Sleep(time.Minute)
+		s.kill()
+		_ = s.pods.Unpublish("eve-kube-app/web-1")
+		s.start()
+		time.Sleep(30 * time.Minute)
+		s.unmarked(t)
+	})
+}
+
 func TestADeletedApplicationWithoutLogsHasNone(t *testing.T) {
 	play(t, func(s *stage) {
 		s.says(1, 3)
