@@ -104,15 +104,15 @@ func control(ctx context.Context, log logrus.FieldLogger, kubeconfig string) err
 	if err != nil {
 		return err
 	}
-	return elections.Elect(ctx, cloud.Where, cloud.Lease, identity, func(ctx context.Context) {
+	return elections.Elect(ctx, cloud.Where, cloud.Lease, identity, func(ctx context.Context) error {
 		client, err := kubeedge.Connect(kubeconfig)
 		if err != nil {
-			log.WithError(err).Error("could not connect to the API server")
-			return
+			return err
 		}
 		log.Info("this controller leads")
 		lead(ctx, log, client)
 		log.Info("this controller leads no longer")
+		return nil
 	})
 }
 

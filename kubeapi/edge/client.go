@@ -365,11 +365,14 @@ func (c *Client) Seen() (map[object.Ref]object.Object, bool) {
 }
 
 // Elect runs for a Lease under the name identity until ctx is done. While it is held, lead runs with a context that
-// ends when it is lost; a second time only after the first has returned.
-func (c *Client) Elect(ctx context.Context, namespace, lease, identity string, lead func(context.Context)) error {
+// ends when it is lost; a second time only after the first has returned. An error of lead gives the Lease up, for another
+// one to lead, and is returned.
+func (c *Client) Elect(ctx context.Context, namespace, lease, identity string, lead func(context.Context) error) error {
 	for ctx.Err() == nil {
 		var begun atomic.Bool
 		var leads sync.WaitGroup
+		var failed error
+		term, end := context.WithCancel(ctx)
 		leads.Add(1)
 		e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 			Lock: &resourcelock.LeaseLock{
@@ -381,18 +384,25 @@ func (c *Client) Elect(ctx context.Context, namespace, lease, identity string, l
 				OnStartedLeading: func(ctx context.Context) {
 					begun.Store(true)
 					defer leads.Done()
-					lead(ctx)
+					if failed = lead(ctx); failed != nil {
+						end()
+					}
 				},
 				OnStoppedLeading: func() {},
 			},
 			ReleaseOnCancel: true,
 		})
 		if err != nil {
+			end()
 			return fmt.Errorf("elect controller: %w", err)
 		}
-		e.Run(ctx)
-		if begun.Load() {
-			leads.Wait()
+		e.Run(term)
+		end()
+		if !begun.Load() {
+			continue
+		}
+		if leads.Wait(); failed != nil {
+			return failed
 		}
 	}
 	return nil
