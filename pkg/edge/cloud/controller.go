@@ -123,7 +123,8 @@ func controllerSpec(s settings.Settings) m {
 	}
 }
 
-// Dropped are the objects that "disable" removes, in that order: first what would make the others again. With purge
+// Dropped are the objects that "disable" removes, in that order: first what would make the others again, with its rights,
+// for its pods go on for a while. With purge
 // they are followed by everything else that there is of KubeEdge but its Nodes: the namespace has the rest.
 func Dropped(purge bool, crds []object.Object) []object.Ref {
 	of := func(k object.Kind, names ...string) (list []object.Ref) {
@@ -132,14 +133,19 @@ func Dropped(purge bool, crds []object.Object) []object.Ref {
 		}
 		return list
 	}
-	list := append(of(object.Deployment, Controller, Name), refPath, refReader)
+	list := append(of(object.Deployment, Controller), of(object.RoleBinding, Controller)...)
+	list = append(list, object.Ref{Kind: object.ClusterRoleBinding, Name: Controller}, refReader)
+	list = append(list, refDeployment, refPath)
 	list = append(list, refService, refStream, refBudget, refConfig, refStreamKey, refRequest)
 	list = append(list, refPolicyBinding, refPolicy)
-	list = append(list, of(object.RoleBinding, Controller, Path)...)
+	list = append(list, of(object.RoleBinding, Path)...)
 	list = append(list, of(object.Role, Controller, Path)...)
 	list = append(list, of(object.ServiceAccount, Controller, Name, Path)...)
+	for _, name := range []string{Granted, Name} {
+		list = append(list, object.Ref{Kind: object.ClusterRoleBinding, Name: name})
+	}
 	for _, name := range []string{Controller, Granted, Name} {
-		list = append(list, object.Ref{Kind: object.ClusterRoleBinding, Name: name}, object.Ref{Kind: object.ClusterRole, Name: name})
+		list = append(list, object.Ref{Kind: object.ClusterRole, Name: name})
 	}
 	if purge {
 		for _, o := range crds {

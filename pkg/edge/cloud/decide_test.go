@@ -408,6 +408,25 @@ func TestAPodOfCloudcoreIsReadyOnceEdgeNodesCanJoin(t *testing.T) {
 	}
 }
 
+// A controller that ends may still act by what it saw before, and nobody removes what it makes then.
+func TestDisableTakesTheRightsOfTheControllerFirst(t *testing.T) {
+	list := Dropped(false, nil)
+	last := slices.IndexFunc(list, func(r object.Ref) bool { return r == refDeployment })
+	if first := list[0]; first != refController || last < 0 {
+		t.Errorf("they are removed in this order: %v", list)
+	}
+	refs, _ := Made(settings.Default(), nil)
+	for _, r := range refs {
+		binding := r.Kind == object.RoleBinding || r.Kind == object.ClusterRoleBinding
+		if binding && r.Name == Controller && !slices.Contains(list[:last], r) {
+			t.Errorf("%s is there until cloudcore is removed", r)
+		}
+		if r != refNamespace && !slices.Contains(list, r) {
+			t.Errorf("%s stays", r)
+		}
+	}
+}
+
 func TestTheElevenDefinitionsOfKubeEdge(t *testing.T) {
 	crds, err := Definitions()
 	var names []string
