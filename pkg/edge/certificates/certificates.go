@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
@@ -75,11 +74,11 @@ type Server struct {
 
 // Serve serves certificates until ctx is done.
 func (s Server) Serve(ctx context.Context, l net.Listener) error {
-	return s.serve(ctx, l, "certificates", connections, s.handler())
+	return s.serve(ctx, &newest{Listener: l, most: connections}, "certificates", s.handler())
 }
 
-func (s Server) serve(ctx context.Context, l net.Listener, what string, most int, h http.Handler) error {
-	web := boundedhttp.Serve(s.Log, what, netutil.LimitListener(l, most), &http.Server{
+func (s Server) serve(ctx context.Context, l net.Listener, what string, h http.Handler) error {
+	web := boundedhttp.Serve(s.Log, what, l, &http.Server{
 		Handler: h, ReadTimeout: within, ReadHeaderTimeout: within, WriteTimeout: 2 * within, IdleTimeout: within, MaxHeaderBytes: headerBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig: &tls.Config{

@@ -292,3 +292,21 @@ func TestADeviceIsToldWhyThereIsNoCertificate(t *testing.T) {
 		t.Errorf("without an authority: %d %s", code, said)
 	}
 }
+
+func TestWhoHoldsConnectionsOpenKeepsNobodyWaiting(t *testing.T) {
+	s := newSite(t)
+	for range 2 * connections {
+		c, err := net.Dial("tcp", s.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	begun := time.Now()
+	if code, said := s.send(device{}, ReadyPath, nil); code != http.StatusOK {
+		t.Errorf("it is not ready: %d %s", code, said)
+	}
+	if s.joined("edge-1"); time.Since(begun) > within/2 {
+		t.Errorf("it took %s", time.Since(begun))
+	}
+}

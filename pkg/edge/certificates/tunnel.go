@@ -20,6 +20,7 @@ import (
 	"net/url"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
@@ -37,7 +38,7 @@ const (
 // ServeTunnels serves tunnels until ctx is done. One that is open has no limit of time: the connection of an upgraded
 // request is free of those of its server.
 func (s Server) ServeTunnels(ctx context.Context, l net.Listener) error {
-	return s.serve(ctx, l, "tunnels", tunnels, s.tunnels())
+	return s.serve(ctx, netutil.LimitListener(l, tunnels), "tunnels", s.tunnels())
 }
 
 func (s Server) tunnels() http.Handler {
