@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
@@ -49,6 +50,11 @@ func rules(f facts) []rule {
 		{types.ClusterLabelled, member, ofNode(types.StateLabels)},
 		{types.ClusterSettled, member, settled},
 	}
+}
+
+// memberConditions are those of them that only a member has.
+var memberConditions = []types.ClusterConditionType{
+	types.ClusterDeclared, types.ClusterAddressReady, types.ClusterPeersReachable, types.ClusterJoined, types.ClusterVoter, types.ClusterLabelled, types.ClusterSettled,
 }
 
 // judged are the conditions that apply, each with the time at which its status last changed.
@@ -218,7 +224,7 @@ func peers(f facts) verdict {
 		return verdict{}
 	}
 	own := func(n types.Node) bool { return n.Name != f.own.Name }
-	if down, others := notReady(f.nodes, own); f.listed() && f.seen && others > 0 {
+	if down, others := notReady(f.nodes, own); f.listed() && f.seen && others > 0 && !f.inFormer() {
 		if len(down) == others {
 			return bad("PeersNotReady", fmt.Sprintf("No other node is Ready: %s.", phrase.Few(down, namedNodes)))
 		}
@@ -236,10 +242,40 @@ func peers(f facts) verdict {
 	return fine("Answers", "The server to join through answers at "+server+".")
 }
 
+// Reasons of Joined for a member of one cluster that was configured for another.
+const (
+	reasonMoved  = "Moved"         // it has not been seen in the new one yet
+	reasonFormer = "FormerCluster" // it is still in the former one
+)
+
+// inFormer reports that the API server is still that of the cluster which this device was in
+// before: the kube container says so, or the Node has not the new address among other nodes.
+func (f facts) inFormer() bool {
+	c, was := f.membership.Config, f.published.Status.Of(types.ClusterJoined).Reason
+	if c == nil || was != reasonMoved && was != reasonFormer {
+		return false
+	}
+	if id := f.kubeInit.ClusterID; f.kubeInit.Membership == types.KubeMembershipMember && id != "" {
+		return !strings.EqualFold(id, c.ClusterID.UUID.String())
+	}
+	return len(f.nodes) > 1 && f.own.InternalIP != "" && f.own.InternalIP != f.configured()
+}
+
+// configured is the address in the cluster's network that the controller configures, "" for none.
+func (f facts) configured() string {
+	if c := f.membership.Config; c != nil {
+		if ip, ok := (types.EdgeNodeClusterStatus{ClusterIPPrefix: c.ClusterIPPrefix}).OwnAddress(); ok {
+			return ip.String()
+		}
+	}
+	return ""
+}
+
 // joined is whether this node is part of the cluster that is declared. Before, its
-// kubeconfig leads to a cluster of its own, without other nodes and with another address.
+// kubeconfig leads to a cluster of its own, without other nodes and with another address,
+// or to the one that it was moved from.
 func joined(f facts) verdict {
-	ip, _ := f.cluster.OwnAddress()
+	ip := f.configured()
 	switch k := f.kubeInit; {
 	case k.Membership == types.KubeMembershipSingle, k.Membership == types.KubeMembershipJoinPending, k.Membership == types.KubeMembershipJoining:
 		return bad(string(k.Membership), container(f).message)
@@ -247,7 +283,9 @@ func joined(f facts) verdict {
 		return verdict{}
 	case !f.seen:
 		return bad("NoNode", "The cluster has no Node of this device.")
-	case k.Membership == types.KubeMembershipMember, len(f.nodes) > 1, ip.IsValid() && f.own.InternalIP == ip.String():
+	case f.inFormer():
+		return bad(reasonFormer, "The API server is still that of the cluster which this device was a member of before.")
+	case k.Membership == types.KubeMembershipMember, len(f.nodes) > 1, ip != "" && f.own.InternalIP == ip:
 		return fine("Joined", "This device has its Node in the cluster.")
 	}
 	return bad("OwnCluster", "The API server is still that of this device alone.")

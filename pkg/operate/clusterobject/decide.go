@@ -56,11 +56,15 @@ func (f facts) silent() bool { return f.watched && !f.api.Answers() }
 func decide(f facts) types.ClusterObject {
 	o := types.ClusterObject{
 		APIVersion: types.ClusterAPIVersion, Kind: types.ClusterKind,
-		Metadata: types.ClusterMetadata{Name: f.info.NodeName()}, Spec: spec(f), Status: f.published.Status,
+		Metadata: types.ClusterMetadata{Name: f.info.NodeName()}, Spec: spec(f),
 	}
 	if c := f.membership.Config; f.membership.Belongs() && c != nil {
 		o.Metadata = types.ClusterMetadata{Name: cmp.Or(c.ClusterName, o.Metadata.Name), UID: c.ClusterID.UUID.String()}
+		if was := f.published.Metadata.UID; was != "" && was != o.Metadata.UID {
+			f.published.Status = moved(f)
+		}
 	}
+	o.Status = f.published.Status
 	s := &o.Status
 	n := f.conditions
 	s.KubernetesVersion = cmp.Or(n.Kubernetes, s.KubernetesVersion)
@@ -83,6 +87,21 @@ func decide(f facts) types.ClusterObject {
 	}
 	s.Description = why
 	return o
+}
+
+// moved is what was seen of a member of one cluster that is configured for another: nothing that
+// was said of its membership is true of the new one.
+func moved(f facts) types.ClusterObjectStatus {
+	s := f.published.Status
+	s.AtStake = nil
+	s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c types.ClusterCondition) bool {
+		return slices.Contains(memberConditions, c.Type)
+	})
+	s.Conditions = append(s.Conditions, types.ClusterCondition{
+		Type: types.ClusterJoined, Status: types.ConditionUnknown, LastTransitionTime: f.now,
+		Reason: reasonMoved, Message: "This device is configured for another cluster than before, and has not been seen in it yet.",
+	})
+	return s
 }
 
 // spec is what is declared.

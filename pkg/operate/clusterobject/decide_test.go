@@ -320,6 +320,57 @@ func TestASilenceChangesNothingOfTheJoin(t *testing.T) {
 	}
 }
 
+// TestAMemberThatIsConfiguredForAnotherClusterHasNotJoinedItYet is about a change from one cluster to
+// another without a leave between them.
+func TestAMemberThatIsConfiguredForAnotherClusterHasNotJoinedItYet(t *testing.T) {
+	other := uuid.MustParse("00000000-1111-4222-8333-444444444444")
+	const former, there = "10.90.7.22", "10.55.0.2"
+	movedTo := func(id uuid.UUID, is string) func(*facts) {
+		return func(f *facts) {
+			config := *f.membership.Config
+			config.ClusterID.UUID, config.ClusterIPPrefix = id, &net.IPNet{IP: net.ParseIP(there), Mask: net.CIDRMask(24, 32)}
+			f.membership.Config, f.own.InternalIP = &config, is
+		}
+	}
+	moved := func(is string, change ...func(*facts)) facts {
+		return joinedServer(append([]func(*facts){published(joinedServer(leaving)), movedTo(other, is)}, change...)...)
+	}
+	in := func(id uuid.UUID) func(*facts) {
+		return kubeInit(types.KubeInitStatus{AllComponentsInitialized: true, Membership: types.KubeMembershipMember, ClusterID: id.String()})
+	}
+	for name, row := range map[string]struct {
+		f      facts
+		joined string
+		phase  types.ClusterPhase
+	}{
+		"nothing answers":                           {moved(former, silent), "Unknown/Moved", types.ClusterProvisioning},
+		"nothing answers for long":                  {moved(former, silent, published(moved(former, silent))), "Unknown/Moved", types.ClusterProvisioning},
+		"the former cluster answers":                {moved(former), "False/FormerCluster", types.ClusterProvisioning},
+		"the former cluster answers for long":       {moved(former, published(moved(former))), "False/FormerCluster", types.ClusterProvisioning},
+		"the kube container is in the former one":   {moved(there, in(clusterID)), "False/FormerCluster", types.ClusterProvisioning},
+		"the kube container is in the new one":      {moved(former, in(other)), "True/Joined", types.ClusterProvisioned},
+		"the device is alone again":                 {moved(former, before, published(moved(former))), "False/OwnCluster", types.ClusterProvisioning},
+		"the new cluster answers":                   {moved(there, published(moved(former))), "True/Joined", types.ClusterProvisioned},
+		"the same cluster gives it another address": {joinedServer(published(joinedServer()), movedTo(clusterID, former)), "True/Joined", types.ClusterProvisioned},
+		"the former cluster had no other node":      {moved(former, func(f *facts) { f.nodes = map[string]types.Node{"n2": f.own} }), "False/OwnCluster", types.ClusterProvisioning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row.f.now = noon.Add(time.Hour)
+			s := decide(row.f).Status
+			c := s.Of(types.ClusterJoined)
+			if got := string(c.Status) + "/" + c.Reason; got != row.joined || s.Phase != row.phase || s.AtStake != nil {
+				t.Errorf("Joined is %s, and it is %s, want %s and %s: %s", got, s.Phase, row.joined, row.phase, said(types.ClusterObject{Status: s}))
+			}
+			if settled := s.Of(types.ClusterSettled).Status; (settled == types.ConditionTrue) != (c.Status == types.ConditionTrue) {
+				t.Errorf("Settled is %s", settled)
+			}
+			if p := s.Of(types.ClusterPeersReachable).Reason; c.Reason == reasonFormer && p != "NotTried" {
+				t.Errorf("PeersReachable is of the former cluster: %s", p)
+			}
+		})
+	}
+}
+
 func TestWithoutKubeInitItsConditionEndsOnceK3sAnswers(t *testing.T) {
 	if c := decide(single(published(single(crashed)))).Status.Of(types.KubeContainerReady); c.Type != "" {
 		t.Errorf("%+v", c)
