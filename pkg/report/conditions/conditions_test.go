@@ -157,6 +157,27 @@ func TestWhatWasNotSeenDoesNotCountForWhatIsBad(t *testing.T) {
 	})
 }
 
+// TestWhatIsBadAndUnseenInTurnIsNotGoodForEver is about an API server that answers for a minute and a half and is
+// silent for a minute, again and again, so that nobody can hold the Lease.
+func TestWhatIsBadAndUnseenInTurnIsNotGoodForEver(t *testing.T) {
+	tell(t, func(s *story) {
+		put(s, &s.leader, types.Global, types.KubeLeaderElectInfo{InLeaderElection: true, ElectionRunning: true})
+		said := types.ConditionTrue
+		for range 10 {
+			put(s, &s.api, types.Global, types.APIStatus{Synced: true})
+			put(s, &s.tables, types.TableNodes, types.TableStatus{Complete: true})
+			s.pass(90 * time.Second)
+			s.is(types.StateLeader, said, "") // False has to last for two minutes
+			put(s, &s.api, types.Global, types.APIStatus{SilentSince: time.Now(), Reason: "connection refused"})
+			put(s, &s.tables, types.TableNodes, types.TableStatus{})
+			s.pass(time.Minute)
+			said = types.ConditionUnknown
+			s.is(types.StateLeader, said, "")
+			s.is(types.StateVersion, types.ConditionTrue, "") // it is not bad in between
+		}
+	})
+}
+
 func TestTheAPIServerIsAwayForAWhile(t *testing.T) {
 	tell(t, func(s *story) {
 		was, _ := s.out.Get(types.Global)

@@ -39,6 +39,7 @@ type facts struct {
 type pending struct {
 	to    types.ConditionStatus
 	since time.Duration // uptime
+	apart time.Duration // since when it has been other than what is said, whatever it was; uptime
 }
 
 type action struct {
@@ -128,10 +129,17 @@ func settle(f facts, t types.NodeStateType, r rule, waiting map[types.NodeStateT
 			long = r.proved
 		}
 		since, lasts := f.pending[t]
-		if !lasts || since.to != v.status {
-			since = pending{to: v.status, since: f.uptime}
+		if !lasts {
+			since.apart = f.uptime
 		}
-		if wait := since.since + long - f.uptime; wait > 0 {
+		if !lasts || since.to != v.status {
+			since.to, since.since = v.status, f.uptime
+		}
+		wait := since.since + long - f.uptime
+		if v.status == types.ConditionUnknown { // False in between is no reason to keep what was known
+			wait = min(wait, since.apart+max(long, r.proved)-f.uptime)
+		}
+		if wait > 0 {
 			waiting[t] = since
 			return was, wait
 		}
