@@ -203,11 +203,13 @@ func (r *reader) override() {
 	}
 }
 
-// api concludes how well the API server is reached from what the agent could
-// not learn.
+// api concludes how well the API server is reached: from how the own Node is seen, and where
+// that is not known from what the agent could not learn. A list that is refused makes sections stale, too.
 func (r *reader) api() {
 	a := API{Answers: types.ConditionUnknown}
 	a.Kubeconfig, _ = r.present(types.PathKubeconfig)
+	own, _ := one[types.ClusterNodeStatus](r, global(plain(self, "ClusterNodeStatus")))
+	unusable := slices.ContainsFunc(r.o.Conditions.List, func(c types.NodeStateCondition) bool { return c.Reason == "NoKubeconfig" }) // own stays as it was then
 	stale, fresh := time.Time{}, false
 	why := ""
 	for _, s := range r.o.Report.Sections {
@@ -227,8 +229,10 @@ func (r *reader) api() {
 		a.Answers, a.Why = types.ConditionFalse, "there is no kubeconfig"
 	case !r.o.Agent.Runs:
 		a.Why = "the agent is not running"
-	case fresh:
+	case fresh, !unusable && (own.Status == types.KubeNodeReady || own.Status == types.KubeNodeNotReady):
 		a.Answers = types.ConditionTrue
+	case own.Status == types.KubeNodeNotReachable:
+		a.Answers, a.Since, a.Why = types.ConditionFalse, UTC(own.Since), why
 	case !stale.IsZero():
 		a.Answers, a.Since, a.Why = types.ConditionFalse, UTC(stale), why
 	}

@@ -113,6 +113,61 @@ func TestADeviceWithoutAnythingIsSaidToHaveADeadAgent(t *testing.T) {
 	}
 }
 
+// TestWhetherTheAPIServerAnswersIsKnownFromHowTheOwnNodeIsSeen is about sections that are stale, which is so
+// where the API server is silent, and where it refuses the list of services.
+func TestWhetherTheAPIServerAnswersIsKnownFromHowTheOwnNodeIsSeen(t *testing.T) {
+	since := time.Now().Add(-time.Hour).UTC()
+	earlier := since.Add(-time.Hour)
+	for name, row := range map[string]struct {
+		own      types.KubeNodeStatus // 0 for not published
+		reason   string               // of a condition of the node
+		services time.Time            // since when its section is stale
+		want     types.ConditionStatus
+		since    time.Time
+	}{
+		"the node is Ready":                       {own: types.KubeNodeReady, services: earlier, want: types.ConditionTrue},
+		"the node is not Ready":                   {own: types.KubeNodeNotReady, services: earlier, want: types.ConditionTrue},
+		"the API server is silent":                {own: types.KubeNodeNotReachable, services: earlier, want: types.ConditionFalse, since: since},
+		"the nodes alone are not listed any more": {own: types.KubeNodeNotReachable, want: types.ConditionTrue},
+		"an earlier agent does not say":           {services: earlier, want: types.ConditionFalse, since: earlier},
+		"the kubeconfig cannot be used any more":  {own: types.KubeNodeReady, reason: "NoKubeconfig", services: earlier, want: types.ConditionFalse, since: earlier},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDevice(t)
+			d.alive()
+			d.put(types.PathKubeconfig, "x")
+			put := func(file string, v any) {
+				raw, err := json.Marshal(v)
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.put(file, string(raw))
+			}
+			const why = `the API server answers 403: services is forbidden`
+			put("/run/zedkube/KubeReportHealth/global.json", types.KubeReportHealth{Reports: true, Sections: []types.ReportSection{
+				{Name: types.SectionServices, Known: true, StaleSince: row.services, Why: why},
+				{Name: types.SectionIngresses, StaleSince: since, Why: why},
+				{Name: types.SectionLBPool, StaleSince: since, Why: why},
+				{Name: types.SectionNodes, Known: true},
+			}})
+			put("/persist/status/zedkube/KubeNodeConditions/global.json", types.KubeNodeConditions{Conditions: []types.NodeStateCondition{{Type: types.StateVersion, Reason: row.reason}}})
+			if row.own != 0 {
+				put("/run/zedkube/ClusterNodeStatus/global.json", types.ClusterNodeStatus{Status: row.own, Since: since})
+			}
+			o := d.read()
+			if o.API.Answers != row.want || !o.API.Since.Equal(row.since) {
+				t.Errorf("%+v", o.API)
+			}
+			if _, is := find(o, "APISilent"); is != (row.want == types.ConditionFalse) {
+				t.Errorf("problems are %+v", o.Problems)
+			}
+			if _, is := find(o, "ReportStale"); is != (row.want == types.ConditionTrue) {
+				t.Errorf("problems are %+v", o.Problems)
+			}
+		})
+	}
+}
+
 func TestBadFilesAreToldAndHoldNothingUp(t *testing.T) {
 	d := newDevice(t)
 	d.alive()
