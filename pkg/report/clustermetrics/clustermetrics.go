@@ -73,7 +73,7 @@ func (c *Component) Step(ctx context.Context) error {
 
 // look copies what is true now.
 func (c *Component) look() facts {
-	f := facts{uptime: c.Uptime(), entries: c.entries, began: c.began, dry: c.dry, told: c.told}
+	f := facts{now: time.Now(), uptime: c.Uptime(), entries: c.entries, began: c.began, dry: c.dry, told: c.told}
 	f.answers, f.ended = c.round.Take()
 	f.asking = c.round.Busy()
 	leader, _ := c.Leader.Get(types.Global)
@@ -209,6 +209,7 @@ func (c *Component) app(pod string, s types.PodSample, owners types.AppOwners) a
 // value is what is published of what is known.
 func value(f facts, entries map[string]entry) types.KubeClusterMetrics {
 	var out types.KubeClusterMetrics
+	var ran []measured
 	for name, e := range entries {
 		node := f.nodes[name]
 		switch {
@@ -220,7 +221,7 @@ func value(f facts, entries map[string]entry) types.KubeClusterMetrics {
 			e.metrics.Stale = "not requested yet"
 		}
 		out.Nodes = append(out.Nodes, sized(e.metrics, node))
-		add(&out, name, e.apps)
+		ran = append(ran, measured{name, e.metrics.At, e.apps})
 	}
 	if f.own != "" {
 		m := types.ClusterNodeMetrics{Name: f.own, At: f.metrics.At, Stale: short(f.metrics.Stale), CPU: f.metrics.Metrics.CPU, Memory: f.metrics.Metrics.MemoryWorking}
@@ -228,8 +229,9 @@ func value(f facts, entries map[string]entry) types.KubeClusterMetrics {
 			m.Stale = "not requested yet"
 		}
 		out.Nodes = append(out.Nodes, sized(m, f.nodes[f.own]))
-		add(&out, f.own, f.apps)
+		ran = append(ran, measured{f.own, f.metrics.At, f.apps})
 	}
+	addApps(&out, f.now, ran)
 	slices.SortFunc(out.Nodes, func(a, b types.ClusterNodeMetrics) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(out.Apps, byName)
 	slices.SortFunc(out.VMIs, byName)
@@ -253,13 +255,39 @@ func sized(m types.ClusterNodeMetrics, node types.Node) types.ClusterNodeMetrics
 	return m
 }
 
-func add(out *types.KubeClusterMetrics, node string, apps []app) {
-	for _, a := range apps {
-		a.Node = node
-		if a.vmi {
-			out.VMIs = append(out.VMIs, a.ClusterAppMetrics)
-		} else {
-			out.Apps = append(out.Apps, a.ClusterAppMetrics)
+// measured is what ran on a node when it was measured last.
+type measured struct {
+	node string
+	at   time.Time
+	apps []app
+}
+
+// addApps adds what ran. What ran on a node that is lost may run on another one by now: of each
+// the newest counts, and none that is old.
+func addApps(out *types.KubeClusterMetrics, now time.Time, nodes []measured) {
+	nodes = slices.DeleteFunc(nodes, func(m measured) bool { return now.Sub(m.at) > maxAge })
+	type key struct {
+		name string
+		vmi  bool
+	}
+	newest := map[key]time.Time{}
+	for _, m := range nodes {
+		for _, a := range m.apps {
+			if k := (key{a.Name, a.vmi}); m.at.After(newest[k]) {
+				newest[k] = m.at
+			}
+		}
+	}
+	for _, m := range nodes {
+		for _, a := range m.apps {
+			a.Node = m.node
+			switch {
+			case m.at.Before(newest[key{a.Name, a.vmi}]):
+			case a.vmi:
+				out.VMIs = append(out.VMIs, a.ClusterAppMetrics)
+			default:
+				out.Apps = append(out.Apps, a.ClusterAppMetrics)
+			}
 		}
 	}
 }

@@ -121,6 +121,33 @@ func TestANodeThatIsNotReadyIsNotAsked(t *testing.T) {
 	})
 }
 
+func TestAMachineThatWasFailedOverIsMeasuredWhereItRuns(t *testing.T) {
+	play(t, 3, func(s *stage) {
+		s.sleep(110 * time.Second)
+		_ = s.nodes.Publish(name(2), types.Node{Name: name(2), Ready: types.ConditionUnknown})
+		sample := types.PodSample{CPU: u(5), MemoryWorking: u(6)}
+		s.cluster.Measure(name(1), types.KubeletStats{Pods: []types.PodStats{
+			{Namespace: types.NamespaceApps, Name: launcher + "vm-n002-b7c4k", Sample: sample}, {Namespace: types.NamespaceApps, Name: "web-2", Sample: sample},
+		}}, nil)
+		machine := []types.ClusterAppMetrics{{Name: "vm-n002", Node: name(1), CPU: u(5), Memory: u(6)}}
+		web := types.ClusterAppMetrics{Name: "web-2", Node: name(1), CPU: u(5), Memory: u(6)}
+		lost := types.ClusterAppMetrics{Name: "web-n002", Node: name(2), CPU: u(7), Memory: u(14)} // whether it runs is not known yet
+		for _, row := range []struct {
+			after time.Duration
+			apps  []types.ClusterAppMetrics
+		}{{2 * time.Minute, []types.ClusterAppMetrics{web, lost}}, {10 * time.Minute, []types.ClusterAppMetrics{web}}} {
+			s.sleep(row.after)
+			m := s.says()
+			if d := cmp.Diff(row.apps, m.Apps) + cmp.Diff(machine, m.VMIs); d != "" {
+				s.Errorf("after another %s: %s", row.after, d)
+			}
+		}
+		if n := s.node(2); n.CPU == nil || n.Stale == "" {
+			s.Errorf("the node is %+v", n)
+		}
+	})
+}
+
 func TestOnlyTheLeaderAsksAndTells(t *testing.T) {
 	play(t, 3, func(s *stage) {
 		s.sleep(110 * time.Second)
@@ -233,13 +260,13 @@ func TestAHungKubeletDoesNotKeepOthersWaiting(t *testing.T) {
 }
 
 func TestEveryPartStaysUnderItsLimit(t *testing.T) {
-	f := facts{seen: true, nodes: map[string]types.Node{}}
+	f := facts{now: time.Now(), seen: true, nodes: map[string]types.Node{}}
 	entries := map[string]entry{}
 	big := uint64(1<<63 - 1)
 	for i := range 5000 {
 		node := fmt.Sprintf("%s%04d", strings.Repeat("n", 60), i)
 		f.nodes[node] = types.Node{Name: node, Ready: types.ConditionTrue, Memory: 1 << 62}
-		e := entry{metrics: types.ClusterNodeMetrics{Name: node, Stale: strings.Repeat("<", maxText), CPU: &big, Memory: &big}}
+		e := entry{metrics: types.ClusterNodeMetrics{Name: node, At: f.now, Stale: strings.Repeat("<", maxText), CPU: &big, Memory: &big}}
 		for j := range 4 {
 			e.apps = append(e.apps, app{ClusterAppMetrics: types.ClusterAppMetrics{Name: fmt.Sprintf("%04d-%d%s", i, j, strings.Repeat("a", 60)), CPU: &big, Memory: &big}, vmi: j%2 == 0})
 		}

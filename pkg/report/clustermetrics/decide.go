@@ -18,6 +18,9 @@ const (
 	// answered; once no kubelet of a round has, one is tried.
 	batch      = 64
 	firstBatch = 4
+	// maxAge is how old what was measured of an application may be. In the largest cluster
+	// each node is asked more often.
+	maxAge = 10 * time.Minute
 	// maxText bounds what is published of an error.
 	maxText = 200
 )
@@ -36,7 +39,8 @@ func (e entry) well() bool { return e.fails == 0 && !e.metrics.At.IsZero() }
 
 // facts is everything decide may look at.
 type facts struct {
-	uptime  time.Duration // what everything is measured with
+	now     time.Time     // that of the times of what was measured
+	uptime  time.Duration // what everything else is measured with
 	leads   bool
 	seen    bool // the API server answers and the tables are complete
 	nodes   map[string]types.Node

@@ -23,7 +23,7 @@ func TestWhatIsMeasuredBearsTheNameOfItsApplication(t *testing.T) {
 			web := types.Pod{Namespace: types.NamespaceApps, Name: "web-" + name(i), App: container.KubeName()}
 			_, _ = s.pods.Publish(vm.Key(), vm), s.pods.Publish(web.Key(), web)
 		}
-		_ = s.own.Publish(types.Global, types.KubeNodeMetrics{Node: name(0), Pods: []types.PodMetrics{
+		_ = s.own.Publish(types.Global, types.KubeNodeMetrics{Node: name(0), At: time.Now(), Pods: []types.PodMetrics{
 			{Namespace: types.NamespaceApps, Name: "web-" + name(0), Samples: []types.PodSample{{}}},
 			{Namespace: types.NamespaceApps, Name: "stranger", Samples: []types.PodSample{{}}},
 		}})
