@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/zedkube/zedkube/pkg/base/peer"
 )
@@ -64,7 +65,6 @@ func (e *Edge) Look(w http.ResponseWriter, r *http.Request) {
 	v := e.view()
 	if time.Since(v.At).Abs() >= edgeFresh && e.asking.TryLock() {
 		v = e.ask(r.Context())
-		e.asking.Unlock()
 	}
 	if v.At.IsZero() {
 		refuse(w, http.StatusServiceUnavailable, "zedkube-edge is being asked: try again soon")
@@ -87,8 +87,9 @@ func (e *Edge) keep(v edgeView) {
 	e.last = v
 }
 
-// ask runs the program. That it ends with an error although it has said what it should means that there are problems.
+// ask runs the program, and unlocks asking. That it ends with an error although it has said what it should means that there are problems.
 func (e *Edge) ask(ctx context.Context) edgeView {
+	defer e.asking.Unlock()                                                    // also after a panic, which ends no more than the request
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), edgeWithin) // others wait for it, too
 	defer cancel()
 	defer context.AfterFunc(e.Agent, cancel)()
@@ -101,6 +102,8 @@ func (e *Edge) ask(ctx context.Context) edgeView {
 		v.Status = json.RawMessage(said)
 	case ctx.Err() != nil:
 		v.Error = fmt.Sprintf("zedkube-edge has not answered within %s", edgeWithin)
+	case len(said) > maxSaid-utf8.UTFMax: // the last letter may have been cut
+		v.Error = fmt.Sprintf("zedkube-edge prints more than %d KiB, which is not shown here: run %s %s status", maxSaid>>10, e.Program, edgeCommand)
 	case err != nil:
 		v.Error = err.Error()
 	default:

@@ -146,6 +146,20 @@ func TestEdgeIsAskedAtMostEveryFiveSeconds(t *testing.T) {
 	})
 }
 
+func TestEdgeIsAskedAgainAfterAPanic(t *testing.T) {
+	e, d := newEdge()
+	run := d.Run
+	d.Run = func(context.Context, io.Writer, ...string) error { panic("a defect") }
+	func() {
+		defer func() { _ = recover() }() // as the server does
+		e.asked(t.Context(), e.Look, http.MethodGet, "", "")
+	}()
+	d.Run = run
+	if got := e.asked(t.Context(), e.Look, http.MethodGet, "", ""); got.Code != http.StatusOK || !strings.Contains(got.Body, `"Enabled":true`) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestAnEdgeProgramThatIsMissingHangsOrSaysTooMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for want, run := range map[string]func(ctx context.Context, out io.Writer) error{
@@ -156,7 +170,7 @@ func TestAnEdgeProgramThatIsMissingHangsOrSaysTooMuch(t *testing.T) {
 				return nil
 			},
 			"no answer from the API server": func(context.Context, io.Writer) error { return errors.New("no answer from the API server") },
-			"did not answer with JSON": func(_ context.Context, out io.Writer) error {
+			"more than 256 KiB": func(_ context.Context, out io.Writer) error {
 				for range 100 {
 					_, _ = out.Write([]byte(`"` + strings.Repeat("a", 100<<10)))
 				}
