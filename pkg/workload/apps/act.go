@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +125,7 @@ func (c *Component) keep(key string, steps []types.RepairStep) {
 func (f facts) told(a app, v verdict) types.AppRepairStatus {
 	old := f.repairs[a.key]
 	s := types.AppRepairStatus{
-		AppUUID: a.cfg.UUIDandVersion.UUID, Name: a.cfg.DisplayName, Phase: v.phase, Act: v.act, Reason: v.reason,
+		AppUUID: a.cfg.UUIDandVersion.UUID, Name: a.cfg.DisplayName, Phase: v.phase, Act: cmp.Or(v.shown, v.act), Reason: v.reason,
 		Since: f.now, Lost: v.lost.Name, Stuck: a.set.Note.Stuck, Evidence: v.evidence, Steps: old.Steps,
 	}
 	if v.act == actSettle {
@@ -140,11 +141,13 @@ func (f facts) told(a app, v verdict) types.AppRepairStatus {
 	if !f.unseenSince.IsZero() {
 		s.BootID, s.Unseen = f.boot, max(f.uptime-f.unseen(a.key), 1)
 	}
-	if p := f.rest[a.key]; p.why != "" && v.target != nil {
-		s.Reason += " " + fmt.Sprintf("The last attempt failed: %s.", p.why)
-	}
-	if f.acts(a.key) && s.Act != types.ActNone {
-		s.Phase = types.RepairActs
+	if v.shown == "" { // what goes on beside it must not hide what people have to do something about
+		if p := f.rest[a.key]; p.why != "" && v.target != nil {
+			s.Reason += " " + fmt.Sprintf("The last attempt failed: %s.", p.why)
+		}
+		if f.acts(a.key) && s.Act != types.ActNone {
+			s.Phase = types.RepairActs
+		}
 	}
 	if old.Phase == s.Phase && old.Act == s.Act && old.Reason == s.Reason {
 		s.Since = old.Since

@@ -47,10 +47,8 @@ func (f facts) failover(a app) (verdict, bool) {
 	case other.target != nil:
 		return other, true
 	case other.phase == types.RepairRefused || other.phase == types.RepairGaveUp:
-		if v.target == nil {
-			return other, true
-		}
-		v.phase, v.reason = other.phase, other.reason // an attachment that is left may be why it does not start
+		// The failover goes on: an attachment that is left may be why it does not start.
+		v.phase, v.shown, v.reason, v.evidence = other.phase, other.act, other.reason, slices.Concat(other.evidence, v.evidence)
 	}
 	return v.withWaits(other), true
 }

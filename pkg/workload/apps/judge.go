@@ -12,7 +12,8 @@ import (
 type verdict struct {
 	phase    types.RepairPhase
 	act      types.RepairAct
-	reason   string // a sentence
+	shown    types.RepairAct // what phase and reason are about, where that is another act
+	reason   string          // a sentence
 	lost     types.Node
 	evidence []string
 	keys     []string // what is seen, so that its beginning is remembered

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func TestAReplacementThatIsStuckIsMadeAnewWhileTheNodeStaysLost(t *testing.T) {
 			s.replace(broken("CrashLoopBackOff"))
 			s.set.Note.Stuck = mostStuck
 			s.nodes["n1"].Witness.Sightings[0].Alive = "10.0.0.2:12346"
-		}, time.Hour, types.ActUnstick, false, types.RepairGaveUp},
+		}, time.Hour, types.ActFailover, false, types.RepairGaveUp},
 		"its volumes are not mounted here": {func(s *scene) {
 			s.replace(pending)
 			s.pods[0].NodeName, s.pods[0].Claims = "n1", []string{"data"}
@@ -81,12 +82,88 @@ func TestAReplacementThatNeverStartsIsGivenUpAfterThreeTimes(t *testing.T) {
 			s, _ := w.agents["n1"].repairs.Get(appID)
 			return s.Phase == types.RepairGaveUp
 		})
+		before, _ := w.agents["n1"].repairs.Get(appID)
 		time.Sleep(6 * time.Hour)
 		if got := w.verbs(); got["deletevmi"] != mostStuck || got["deleteattachment"] != 1 || got["fence"] != 1 {
 			t.Errorf("six hours later: %v", got)
+		}
+		if s, _ := w.agents["n1"].repairs.Get(appID); s.Act != types.ActUnstick || s.Phase != types.RepairGaveUp || !s.Since.Equal(before.Since) {
+			t.Errorf("it says %+v, and before %+v", s, before)
 		}
 		if s, note := w.agents["n1"], w.set().Note; note.NodeUID != "uid-n2" || len(s.logged.AllEntries()) > 60 {
 			t.Errorf("%d lines were logged, the note is %+v", len(s.logged.AllEntries()), note)
 		}
 	})
+}
+
+// Of three nodes n1 is the second in turn: n3, where the replacement is, does nothing.
+func TestALostNodeIsLookedAtWhateverItsReplacementWaitsFor(t *testing.T) {
+	for row, change := range map[string]func(*scene){
+		"it was given up": func(s *scene) { s.replace(broken("CrashLoopBackOff")); s.set.Note.Stuck = mostStuck },
+		"its volumes are not mounted here": func(s *scene) {
+			s.replace(pending)
+			s.pods = append(s.pods, launcher(name+"klmno", on("n1"), pending, func(p *types.Pod) { p.Claims = []string{"data"} }))
+			s.mounts = types.MountRecovery{Pods: []string{s.pods[1].Key()}, Phase: types.RepairRefused, Reason: "k3s is not restarted."}
+		},
+	} {
+		s := newScene()
+		change(s)
+		s.since = map[string]time.Duration{}
+		s.follow().fresh.tried = up - time.Minute
+		s.fresh.at = s.fresh.tried
+		if a := decide(s.facts); !a.look {
+			t.Errorf("%s: no look is asked for: %+v", row, a.repairs[appID])
+		}
+		acts := false
+		for range 12 { // a look each second
+			s.fresh.at, s.fresh.tried, s.fresh.renewed["uid-n2"] = s.uptime, s.uptime, renewal{seen: up - time.Minute, still: s.uptime}
+			a := decide(s.facts)
+			acts = acts || a.act != nil && a.act.act == types.ActFailover
+			s.since, s.uptime = a.since, s.uptime+time.Second
+		}
+		if !acts {
+			t.Errorf("%s: it does not act in its turn", row)
+		}
+	}
+}
+
+func TestAnAttachmentThatIsLeftGoesAlsoAfterTheReplacementWasGivenUp(t *testing.T) {
+	for row, of := range map[string]struct{ answers, danger bool }{
+		"it could not be deleted before":        {},
+		"its device answered before":            {answers: true},
+		"the same of a node that is not fenced": {answers: true, danger: true},
+	} {
+		t.Run(row, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				f := volume("foreign")
+				if of.danger {
+					f.Replicas = f.Replicas[:1]
+				} else {
+					w.kube.Change(func() { _ = w.pods.Unpublish("eve-kube-app/other") })
+				}
+				w.kube.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{volume("data"), f}})
+				w.kube.SetAttachments(types.Attachment{Name: "va-1", UID: "va-1", Node: "n2", Volume: "pv-data"})
+				w.kube.FailVerb("deleteattachment", errors.New("refused"))
+				endAtOnce(w)
+				w.lose()
+				w.until("its pod is taken", time.Minute, func() bool { return w.calls("deleteattachment") > 0 })
+				if of.answers {
+					w.kube.Change(func() { w.alive = "10.0.0.2:12346" })
+					time.Sleep(time.Minute)
+					w.kube.FailVerb("deleteattachment", nil)
+				}
+				w.until("it is given up", 2*time.Hour, func() bool {
+					s, _ := w.agents["n1"].repairs.Get(appID)
+					return s.Phase == types.RepairGaveUp
+				})
+				time.Sleep(time.Hour)
+				if len(w.attachments()) != 1 {
+					t.Error("it goes before that is allowed")
+				}
+				w.kube.Change(func() { w.alive = "" })
+				w.kube.FailVerb("deleteattachment", nil)
+				w.until("it is deleted", 5*time.Minute, func() bool { return len(w.attachments()) == 0 })
+			})
+		})
+	}
 }
