@@ -106,6 +106,7 @@ type RepairNote struct {
 	Since    time.Time `json:"since,omitzero"`     // when the act began
 	At       time.Time `json:"at,omitzero"`        // when Step was taken
 	Stuck    int       `json:"stuck,omitempty"`    // stuck instances deleted since the application last ran
+	StuckVMI string    `json:"stuckVMI,omitempty"` // UID of the last one, which is counted before it is deleted
 	Failback string    `json:"failback,omitempty"` // boot ID of the designated node at the last failback
 	Returned time.Time `json:"returned,omitzero"`  // when that was; see LastFailback
 	Moved    time.Time `json:"moved,omitzero"`     // when zedkube last changed the affinity of the AppSet

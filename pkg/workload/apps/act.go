@@ -291,11 +291,13 @@ var reasons = map[types.RepairAct]string{
 	types.ActMove: "MoveAffinity", types.ActFailback: "Failback",
 }
 
-// renew deletes one stuck virtual machine. It is counted before: who dies in
-// between has tried once too few, not once too often.
+// renew deletes one stuck virtual machine. It is counted before, and once: after a
+// death in between, or an error, this very one is deleted without being counted again.
 func (w *worker) renew(ctx context.Context, t target) error {
-	if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
-		return fmt.Errorf("annotate %s: %w", t.set.Name, err)
+	if t.note != t.set.Note {
+		if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
+			return fmt.Errorf("annotate %s: %w", t.set.Name, err)
+		}
 	}
 	vmi := t.vmis[0]
 	return w.step(ctx, t, fmt.Sprintf("Stuck virtual machine %s is deleted, attempt %d of %d.", vmi.Name, t.note.Stuck, mostStuck),

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -194,6 +195,27 @@ func TestAVirtualMachineThatNeverStartsIsMadeAnewThreeTimesAndThenLeftAlone(t *t
 			set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
 			return set.Note.Stuck == 0
 		})
+	})
+}
+
+func TestAVirtualMachineWhoseDeletionFailsIsCountedOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.kube.FailVerb("deletevmi", errors.New("HTTP 500"))
+		neverStarts(w)
+		w.until("it is tried", time.Hour, func() bool { return w.calls("deletevmi") > 0 })
+		time.Sleep(6 * time.Hour)
+		note, tries := w.set().Note, w.calls("deletevmi")
+		if s, _ := w.agents["n1"].repairs.Get(appID); note.Stuck != 1 || s.Phase == types.RepairGaveUp || w.calls("noterepair") != 1 || tries > 3*6*60 {
+			t.Errorf("after %d tries: %+v, %s: %s", tries, note, s.Phase, s.Reason)
+		}
+		w.kube.FailVerb("deletevmi", nil)
+		w.until("it is given up", time.Hour, func() bool {
+			s, _ := w.agents["n1"].repairs.Get(appID)
+			return s.Phase == types.RepairGaveUp
+		})
+		if n := w.calls("deletevmi") - tries; n != mostStuck {
+			t.Errorf("it was recreated %d times", n)
+		}
 	})
 }
 

@@ -140,7 +140,8 @@ func (f facts) move(a app) (verdict, bool) {
 		return v, true
 	}
 	note := a.set.Note
-	note.Moved, note.MovedTo, note.Stuck = f.now, f.self.Name, 0 // what failed before says nothing of what is tried now
+	note.Moved, note.MovedTo = f.now, f.self.Name
+	note.Stuck, note.StuckVMI = 0, "" // what failed before says nothing of what is tried now
 	v.target = &target{app: a, node: f.self.Name, note: note}
 	return v, true
 }
@@ -154,7 +155,7 @@ func (f facts) settle(a app) (verdict, bool) {
 	want := types.RepairNote{Failback: a.set.Note.Failback, Returned: a.set.Note.LastFailback(), Moved: a.set.Note.Moved, MovedTo: a.set.Note.MovedTo}
 	if f.unfenced(a.set.Note) {
 		want = a.set.Note
-		want.Stuck = 0
+		want.Stuck, want.StuckVMI = 0, ""
 	}
 	if a.set.Note.Act == types.ActFailback && f.now.Sub(a.set.Note.At).Abs() < eachFailback {
 		return verdict{}, false
@@ -267,22 +268,28 @@ func (f facts) renewOne(a app, reason func(app, types.VMI) (why string, after ti
 func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verdict {
 	key := "stuck/" + vmi.UID + "/" + after.String() // a container that crashes tells now this, now that
 	v := verdict{phase: types.RepairWaits, act: types.ActUnstick, reason: why, evidence: []string{why}, keys: []string{key}}
-	if a.set.Note.Stuck >= mostStuck {
+	note := a.set.Note
+	before, counted := note.Stuck, note.Stuck > 0 && note.StuckVMI == vmi.UID
+	switch {
+	case counted: // its deletion has failed, or was not begun
+		before--
+	case before >= mostStuck:
 		v.phase = types.RepairGaveUp
-		v.reason = fmt.Sprintf("%s It was recreated %d times without success; an operator must investigate.", why, a.set.Note.Stuck)
+		v.reason = fmt.Sprintf("%s It was recreated %d times without success; an operator must investigate.", why, before)
 		return v
 	}
 	if after == slowFor && f.waitsElsewhere(a, vmi) {
 		after += remountFor
 	}
-	if v.again = max(0, after<<a.set.Note.Stuck+f.turns(a)-f.lasted(key)); v.again > 0 {
+	if v.again = max(0, after<<before+f.turns(a)-f.lasted(key)); v.again > 0 {
 		return v
 	}
-	note := a.set.Note
-	if note.Act != types.ActFailover { // what is left of one has to be remembered
-		note = f.noted(a, types.ActUnstick, "")
+	if !counted {
+		if note.Act != types.ActFailover { // what is left of one has to be remembered
+			note = f.noted(a, types.ActUnstick, "")
+		}
+		note.Stuck, note.StuckVMI = before+1, vmi.UID
 	}
-	note.Stuck++
 	alone := a
 	alone.vmis = []types.VMI{vmi}
 	v.target = &target{app: alone, note: note}

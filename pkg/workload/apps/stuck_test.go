@@ -101,6 +101,35 @@ func TestAVirtualMachineCountsAsStuckByEvidence(t *testing.T) {
 	}
 }
 
+func TestAnInstanceIsCountedOnce(t *testing.T) {
+	for row, r := range map[string]struct {
+		note  types.RepairNote
+		after time.Duration // when it is deleted; 0: never
+		stuck int           // counted then
+	}{
+		"it is the first":                       {types.RepairNote{}, stuckFor, 1},
+		"it is counted and still there":         {types.RepairNote{Stuck: 1, StuckVMI: "vmi"}, stuckFor, 1},
+		"it is the last one and still there":    {types.RepairNote{Stuck: mostStuck, StuckVMI: "vmi"}, stuckFor << (mostStuck - 1), mostStuck},
+		"the last one is gone":                  {types.RepairNote{Stuck: mostStuck, StuckVMI: "former"}, 0, 0},
+		"an earlier release has counted it":     {types.RepairNote{Stuck: 1}, 2 * stuckFor, 2},
+		"it is counted, and its count was lost": {types.RepairNote{StuckVMI: "vmi"}, stuckFor, 1},
+	} {
+		s := newScene()
+		s.hang(types.VMIScheduling)
+		s.here()
+		s.set.Note = r.note
+		for _, d := range []time.Duration{r.after - time.Second, r.after, 24 * time.Hour} {
+			s.after(d)
+			v := s.judged()
+			if due := r.after > 0 && d >= r.after; (v.target != nil) != due {
+				t.Errorf("%s: after %s: acts %v (%s)", row, d, v.target != nil, v.reason)
+			} else if due && (v.target.note.Stuck != r.stuck || v.target.note.StuckVMI != "vmi") {
+				t.Errorf("%s: the note is to be %+v", row, v.target.note)
+			}
+		}
+	}
+}
+
 func TestAnApplicationReturnsToItsDesignatedNode(t *testing.T) {
 	rows := map[string]struct {
 		change func(*scene)
