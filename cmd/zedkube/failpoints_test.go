@@ -91,7 +91,7 @@ var verbs = map[string][]string{
 	"Unkeep":             {"unkeep cordon: patch nodes"},
 	"Witness":            {"witness: patch nodes"},
 
-	"ContainerLogs": nil, "DeprecatedAPIs": nil, "DisabledWorkloads": nil, "DrainLock": nil, "Events": nil, "FreshNodes": nil, "KubeletContainers": nil,
+	"AppPodsNow": nil, "ContainerLogs": nil, "DeprecatedAPIs": nil, "DisabledWorkloads": nil, "DrainLock": nil, "Events": nil, "FreshNodes": nil, "KubeletContainers": nil,
 	"KubeletStats": nil, "Kubeconfigs": nil, "LogFile": nil, "LogFiles": nil, "Logs": nil, "NADs": nil, "NodeAttachments": nil,
 	"NodeLease": nil, "NodeLeases": nil, "NodeStats": nil, "PodsToEvict": nil, "Ready": nil, "RunningPods": nil, "SRIOVConfig": nil,
 	"SRIOVNetworks": nil, "SRIOVPlugins": nil, "Situations": nil, "Storage": nil, "VolumeUsers": nil,

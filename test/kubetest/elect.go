@@ -216,6 +216,14 @@ func (c *Cluster) DeprecatedAPIs(ctx context.Context) (types.DeprecatedAPIs, err
 	return types.DeprecatedAPIs{StartedAt: time.Now().Add(-48 * time.Hour)}, c.enter(ctx, "deprecated apis", "")
 }
 
+// AppPodsNow lists the pods of the namespace of the applications. Verb apppods.
+func (c *Cluster) AppPodsNow(ctx context.Context) ([]types.Pod, error) {
+	if err := c.enter(ctx, "apppods", ""); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Collect(maps.Values(c.Pods.All())), func(p types.Pod) bool { return p.Namespace != types.NamespaceApps }), nil
+}
+
 // SetRunningPods is what runs on the node from now on, whatever the tables say.
 func (c *Cluster) SetRunningPods(node string, pods ...types.PodRef) {
 	c.world.Lock()

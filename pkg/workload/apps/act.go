@@ -36,7 +36,7 @@ type task struct {
 	deleted bool       // its Node is: lost is what is remembered
 	targets []target
 	others  []podClaims     // what a fence of the lost node concerns
-	known   map[string]bool // UIDs of the pods that the cluster has on a fenced node
+	known   []types.Pod     // what the table has, for an unfence
 	words   types.Witnesses // at the decision
 	renewed time.Time       // when the kubelet of the lost node did, by its clock
 }

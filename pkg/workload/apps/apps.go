@@ -44,6 +44,8 @@ type Kube interface {
 	Storage(ctx context.Context, node string) (types.Storage, error)
 	// NodeAttachments lists the VolumeAttachments of a node.
 	NodeAttachments(ctx context.Context, node string) ([]types.Attachment, error)
+	// AppPodsNow lists the pods of eve-kube-app, on whatever node.
+	AppPodsNow(ctx context.Context) ([]types.Pod, error)
 	// RunningPods lists what the runtime of a node really runs.
 	RunningPods(ctx context.Context, node types.Node) ([]types.PodRef, error)
 

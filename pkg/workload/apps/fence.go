@@ -192,24 +192,24 @@ func (f facts) unfence(a *action) {
 			a.soon(wait)
 			continue
 		}
-		a.act = &task{act: actUnfence, self: f.self, lost: n, known: f.bound(n.Name)}
+		a.act = &task{act: actUnfence, self: f.self, lost: n, known: f.pods}
 	}
 }
 
-// bound are the UIDs of the pods that the cluster has on a node, and that are to
-// stay: beside one that terminates another may start as soon as the taint goes.
-func (f facts) bound(node string) map[string]bool {
-	known := map[string]bool{}
-	for _, p := range f.pods {
-		if p.NodeName == node && !p.Terminating() {
-			known[p.UID] = true
+// stale finds a pod that a node runs and that the cluster does not have there to stay:
+// beside one that terminates another may start as soon as the taint goes.
+func stale(running []types.PodRef, node string, known []types.Pod) (name string, found bool) {
+	for _, r := range running {
+		if !slices.ContainsFunc(known, func(p types.Pod) bool { return p.UID == r.UID && p.NodeName == node && !p.Terminating() }) {
+			return r.Name, true
 		}
 	}
-	return known
+	return "", false
 }
 
 // unfence removes the taint once nothing runs on the node that the cluster does
-// not have there: a copy that was started elsewhere meanwhile.
+// not have there: a copy that was started elsewhere meanwhile. The table may still have
+// that one, so a list has to agree, which is asked for after the runtime.
 func (w *worker) unfence(ctx context.Context) error {
 	if w.lost.FenceLeft {
 		if err := w.Unfence(ctx, w.lost); err != nil {
@@ -221,10 +221,17 @@ func (w *worker) unfence(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the pods on %s: %w", w.lost.Name, err)
 	}
-	for _, p := range running {
-		if p.Namespace == types.NamespaceApps && !w.known[p.UID] {
-			return fmt.Errorf("node %s still runs pod %s, which was restarted elsewhere: %w", w.lost.Name, p.Name, types.ErrConflict)
+	running = slices.DeleteFunc(running, func(p types.PodRef) bool { return p.Namespace != types.NamespaceApps })
+	name, found := stale(running, w.lost.Name, w.known)
+	if !found && len(running) > 0 {
+		now, err := w.AppPodsNow(ctx)
+		if err != nil {
+			return fmt.Errorf("check the pods on %s: %w", w.lost.Name, err)
 		}
+		name, found = stale(running, w.lost.Name, now)
+	}
+	if found {
+		return fmt.Errorf("node %s still runs pod %s, which was restarted elsewhere: %w", w.lost.Name, name, types.ErrConflict)
 	}
 	if err := w.Unfence(ctx, w.lost); err != nil {
 		return fmt.Errorf("remove the fence of node %s: %w", w.lost.Name, err)

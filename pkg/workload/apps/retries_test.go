@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -144,6 +145,40 @@ func TestAFenceStaysUntilACopyThatTerminatesHasStopped(t *testing.T) {
 		}
 		w.kube.SetRunningPods("n2")
 		w.until("the node is in service", 30*time.Second, func() bool { n, _ := w.nodes.Get("n2"); return !n.OutOfService })
+	})
+}
+
+func TestAFenceStaysBesideACopyThatOnlyAnOldTableHas(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var old pubsub.Table[types.Pod]
+		var copied types.Pod
+		for key, p := range w.pods.All() {
+			_ = old.Publish(key, p)
+			if p.VMI != "" {
+				copied = p
+			}
+		}
+		w.agents["n1"].stop()
+		w.agents["n1"].pods = &old
+		w.start("n1")
+		w.lose()
+		w.until("it runs on n3", 2*time.Minute, func() bool { return slices.Equal(w.runsOn(), []string{"n3"}) })
+		w.kube.SetRunningPods("n2", types.PodRef{Namespace: copied.Namespace, Name: copied.Name, UID: copied.UID})
+		w.kube.Change(func() { w.setReady("n2", types.ConditionTrue) })
+		time.Sleep(time.Minute)
+		if n, _ := w.nodes.Get("n2"); n.Fence == nil || w.calls("apppods") == 0 {
+			t.Errorf("the node is back in service while it runs the stale copy: %v", w.verbs())
+		}
+		stays := types.Pod{Namespace: copied.Namespace, Name: "stays", UID: "stays", NodeName: "n2", Phase: types.PodRunning}
+		w.kube.Change(func() { _ = errors.Join(w.pods.Publish(stays.Key(), stays), old.Publish(stays.Key(), stays)) })
+		w.kube.FailVerb("apppods", errors.New("forbidden"))
+		w.kube.SetRunningPods("n2", types.PodRef{Namespace: stays.Namespace, Name: stays.Name, UID: stays.UID})
+		time.Sleep(5 * time.Minute)
+		if n, _ := w.nodes.Get("n2"); n.Fence == nil {
+			t.Error("the node is back in service without a list")
+		}
+		w.kube.FailVerb("apppods", nil)
+		w.until("the node is in service", 3*time.Minute, func() bool { n, _ := w.nodes.Get("n2"); return !n.OutOfService })
 	})
 }
 
