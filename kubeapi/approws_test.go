@@ -204,8 +204,8 @@ func TestAFenceIsOursOnlyWithOurNote(t *testing.T) {
 		"our note, of another version": {fenced(`{"by":"n2","new":1}`, nodes.FenceTaint()), true, true, false},
 		"a note beyond all bounds":     {fenced(`{"by":"`+strings.Repeat("x", access.AnnotationText)+`"}`, nodes.FenceTaint()), true, false, false},
 	} {
-		if got := nodes.NodeOf(row.node); got.OutOfService != row.out || (got.Fence != nil) != row.ours || got.FenceLeft != row.left {
-			t.Errorf("%s: out of service %v, by %+v, left %v", name, got.OutOfService, got.Fence, got.FenceLeft)
+		if got := nodes.NodeOf(row.node); got.OutOfService != row.out || (got.Fence != nil) != row.ours || (got.FenceLeft != nil) != row.left {
+			t.Errorf("%s: out of service %v, by %+v, left %+v", name, got.OutOfService, got.Fence, got.FenceLeft)
 		}
 	}
 }

@@ -129,18 +129,22 @@ func TestOnlyAFenceOfOursIsTakenBack(t *testing.T) {
 
 // A person has removed the taint of a fence, and perhaps put another one since.
 func TestOfAFenceWithoutItsTaintTheNoteAloneGoes(t *testing.T) {
+	const left = `{"by":"n3","since":"2026-05-03T06:41:17+05:00"}`
 	for name, row := range map[string]struct {
 		ready    corev1.ConditionStatus
+		note     string
 		taints   []corev1.Taint
 		conflict bool
 	}{
-		"no taint":                     {corev1.ConditionTrue, nil, false},
-		"a person's since":             {corev1.ConditionTrue, []corev1.Taint{nodes.FenceTaint()}, false},
-		"it is lost again, and fenced": {corev1.ConditionUnknown, []corev1.Taint{nodes.FenceTaint()}, true},
-		"it is lost again, and is not": {corev1.ConditionUnknown, nil, true},
+		"no taint":                         {corev1.ConditionTrue, left, nil, false},
+		"a person's since":                 {corev1.ConditionTrue, left, []corev1.Taint{nodes.FenceTaint()}, false},
+		"it is lost again, and fenced":     {corev1.ConditionUnknown, left, []corev1.Taint{nodes.FenceTaint()}, true},
+		"it is lost again, and is not":     {corev1.ConditionUnknown, left, nil, true},
+		"it was fenced again, and is back": {corev1.ConditionTrue, `{"by":"n3","since":"2026-05-03T07:00:00+05:00"}`, []corev1.Taint{nodes.FenceTaint()}, true},
+		"by another node":                  {corev1.ConditionTrue, `{"by":"n2","since":"2026-05-03T06:41:17+05:00"}`, []corev1.Taint{nodes.FenceTaint()}, true},
 	} {
-		n := withReady(fenced(`{"by":"n3"}`), row.ready)
-		seen := nodes.NodeOf(n)
+		seen := nodes.NodeOf(withReady(fenced(left), row.ready))
+		n := withReady(fenced(row.note), row.ready)
 		n.Spec.Taints, n.ResourceVersion = append(n.Spec.Taints, row.taints...), "5"
 		c, kube := withFake(t, n)
 		if err := c.Unfence(t.Context(), seen); errors.Is(err, types.ErrConflict) != row.conflict || !row.conflict && err != nil {

@@ -43,7 +43,7 @@ type Node struct {
 
 	OutOfService bool          // it has the taint node.kubernetes.io/out-of-service
 	Fence        *Fence        // who put it there; nil where it is not one of zedkube's
-	FenceLeft    bool          // zedkube's note of a fence stands without the taint: somebody has removed that
+	FenceLeft    *Fence        // zedkube's note of one that stands without the taint: somebody has removed that
 	Witness      *Witness      // what its zedkube sees of nodes that are not Ready; nil where it has nothing to say
 	Designated   *Designations // of which applications it is the designated node; nil where its zedkube says nothing
 

@@ -145,6 +145,9 @@ type Fence struct {
 	Since  time.Time `json:"since"`
 }
 
+// Same reports whether both are one fence, and not one of another time.
+func (f Fence) Same(other Fence) bool { return f.By == other.By && f.Since.Equal(other.Since) }
+
 // PodRef names one pod of one kubelet.
 type PodRef struct {
 	Namespace string

@@ -178,18 +178,18 @@ func isFence(t corev1.Taint) bool {
 	return t.MatchTaint(&f) && t.Value == f.Value
 }
 
-// fenceOf says whether the Node is out of service, by which fence of ours, and whether
+// fenceOf says whether the Node is out of service, by which fence of ours, and which
 // one of ours has lost its taint.
-func fenceOf(n *corev1.Node) (outOfService bool, ours *types.Fence, left bool) {
+func fenceOf(n *corev1.Node) (outOfService bool, ours, left *types.Fence) {
 	outOfService = slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 	fence, ok := access.Annotated[types.Fence](n.Annotations, FenceAnnotation)
 	switch {
 	case !ok || fence.By == "":
-		return outOfService, nil, false
+		return outOfService, nil, nil
 	case !slices.ContainsFunc(n.Spec.Taints, isFence):
-		return outOfService, nil, true
+		return outOfService, nil, &fence
 	}
-	return outOfService, &fence, false
+	return outOfService, &fence, nil
 }
 
 // witnessOf is nil where the node's zedkube has nothing to say.
@@ -247,7 +247,7 @@ func isReady(n *corev1.Node) bool {
 // Unfence takes back a fence of ours on this very node, and leaves alone what
 // carries no annotation of ours. Of one that was seen without its taint only the
 // annotation goes: a taint that is there by now is somebody else's, as no node that is
-// Ready is fenced.
+// Ready is fenced. Another annotation shows that it was lost and fenced again meanwhile.
 func (c *Client) Unfence(ctx context.Context, node types.Node) error {
 	return c.patchNode(ctx, "unfence", node.Name, asApps, func(n *corev1.Node) (access.Values, error) {
 		fence, ok := access.Annotated[types.Fence](n.Annotations, FenceAnnotation)
@@ -256,11 +256,13 @@ func (c *Client) Unfence(ctx context.Context, node types.Node) error {
 			return nil, fmt.Errorf("%w: another node has its name", types.ErrConflict)
 		case !ok || fence.By == "":
 			return nil, nil
-		case node.FenceLeft && !isReady(n):
+		case node.FenceLeft != nil && !isReady(n):
 			return nil, fmt.Errorf("%w: it is not Ready", types.ErrConflict)
+		case node.FenceLeft != nil && !fence.Same(*node.FenceLeft):
+			return nil, fmt.Errorf("%w: it was fenced again", types.ErrConflict)
 		}
 		patch := access.AnnotationsPatch(access.Values{FenceAnnotation: nil})
-		if !node.FenceLeft && slices.ContainsFunc(n.Spec.Taints, isFence) {
+		if node.FenceLeft == nil && slices.ContainsFunc(n.Spec.Taints, isFence) {
 			patch["spec"] = access.Values{"taints": slices.DeleteFunc(slices.Clone(n.Spec.Taints), isFence)}
 		}
 		return patch, nil

@@ -155,7 +155,7 @@ func (c *Cluster) Fence(ctx context.Context, node types.Node, fence types.Fence)
 		case n.OutOfService:
 			return nil
 		}
-		n.OutOfService, n.Fence, n.FenceLeft = true, &fence, false
+		n.OutOfService, n.Fence, n.FenceLeft = true, &fence, nil
 		return nil
 	})
 }
@@ -166,8 +166,10 @@ func (c *Cluster) Unfence(ctx context.Context, node types.Node) error {
 		switch {
 		case n.UID != node.UID:
 			return fmt.Errorf("%w: it is another one", types.ErrConflict)
-		case node.FenceLeft: // a taint that is there by now is somebody else's
-			n.Fence, n.FenceLeft = nil, false
+		case node.FenceLeft != nil && n.Fence != nil && !n.Fence.Same(*node.FenceLeft):
+			return fmt.Errorf("%w: it was fenced again", types.ErrConflict)
+		case node.FenceLeft != nil: // a taint that is there by now is somebody else's
+			n.Fence, n.FenceLeft = nil, nil
 		case n.Fence != nil:
 			n.OutOfService, n.Fence = false, nil
 		}

@@ -184,7 +184,10 @@ func (f facts) unfence(a *action) {
 	if !f.unseenSince.IsZero() || f.self.Name == "" {
 		return
 	}
-	for _, n := range f.nodesThat(func(n types.Node) bool { return (n.Fence != nil || n.FenceLeft) && n.Ready == types.ConditionTrue }) {
+	back := func(n types.Node) bool {
+		return (n.Fence != nil || n.FenceLeft != nil) && n.Ready == types.ConditionTrue
+	}
+	for _, n := range f.nodesThat(back) {
 		v := verdict{keys: []string{"back/" + n.UID}}
 		a.follow(f, v)
 		wait := max(f.early(app{}, v.keys[0]), f.pausing(n.UID), f.pausing(""))
@@ -211,7 +214,7 @@ func stale(running []types.PodRef, node string, known []types.Pod) (name string,
 // not have there: a copy that was started elsewhere meanwhile. The table may still have
 // that one, so a list has to agree, which is asked for after the runtime.
 func (w *worker) unfence(ctx context.Context) error {
-	if w.lost.FenceLeft {
+	if w.lost.FenceLeft != nil {
 		if err := w.Unfence(ctx, w.lost); err != nil {
 			return fmt.Errorf("remove what is left of the fence of node %s: %w", w.lost.Name, err)
 		}
