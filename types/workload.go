@@ -108,6 +108,7 @@ type RepairNote struct {
 	Stuck    int       `json:"stuck,omitempty"`    // stuck instances deleted since the application last ran
 	StuckVMI string    `json:"stuckVMI,omitempty"` // UID of the last one, which is counted before it is deleted
 	Failback string    `json:"failback,omitempty"` // boot ID of the designated node at the last failback
+	Evicted  string    `json:"evicted,omitempty"`  // UID of the pod that was to be evicted for it
 	Returned time.Time `json:"returned,omitzero"`  // when that was; see LastFailback
 	Moved    time.Time `json:"moved,omitzero"`     // when zedkube last changed the affinity of the AppSet
 	MovedTo  string    `json:"movedTo,omitempty"`  // the node that it named

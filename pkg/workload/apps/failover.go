@@ -293,7 +293,7 @@ const (
 // by configuration; that needs no setting.
 func (f facts) failback(a app) (verdict, bool) {
 	p, ok := a.representativePod(f.self.Name)
-	if !ok || !a.cfg.IsDesignatedNodeID || a.set.Affinity.Node != f.self.Name || p.NodeName == f.self.Name || !a.runs(f.nodes) || !f.wantsBack(a) {
+	if !ok || !a.cfg.IsDesignatedNodeID || a.set.Affinity.Node != f.self.Name || p.NodeName == f.self.Name || !a.runs(f.nodes) || !f.wantsBack(a, p) {
 		return verdict{}, false
 	}
 	v := verdict{
@@ -312,15 +312,15 @@ func (f facts) failback(a app) (verdict, bool) {
 		return v, true
 	}
 	note := f.noted(a, types.ActFailback, "")
-	note.Failback, note.Returned = f.self.BootID, f.now
+	note.Failback, note.Evicted, note.Returned = f.self.BootID, p.UID, f.now
 	v.target = &target{app: a, note: note, node: f.self.Name}
 	v.target.pods = []types.Pod{p}
 	return v, true
 }
 
 // wantsBack reports whether the configuration or the settings ask for it now.
-// After a boot it is done once.
-func (f facts) wantsBack(a app) bool {
+// After a boot it is done once, which it was not while the pod of that try still runs.
+func (f facts) wantsBack(a app, p types.Pod) bool {
 	recent := f.now.Sub(a.set.Note.LastFailback()).Abs() <= eachFailback
 	if a.cfg.AffinityType == types.AffinityRequired {
 		return !recent
@@ -332,7 +332,7 @@ func (f facts) wantsBack(a app) bool {
 				return true
 			}
 		case onBoot:
-			if f.uptime < afterBoot && f.self.BootID != "" && a.set.Note.Failback != f.self.BootID {
+			if f.uptime < afterBoot && f.self.BootID != "" && (a.set.Note.Failback != f.self.BootID || a.set.Note.Evicted == p.UID) {
 				return true
 			}
 		}
@@ -358,7 +358,7 @@ func (f facts) notYet() string {
 	}
 	for _, s := range f.sets {
 		if f.now.Sub(s.Note.LastFailback()).Abs() < betweenFailbacks {
-			return fmt.Sprintf("%s was moved less than %s ago.", s.Name, betweenFailbacks)
+			return fmt.Sprintf("The failback of %s was less than %s ago.", s.Name, betweenFailbacks)
 		}
 	}
 	return ""

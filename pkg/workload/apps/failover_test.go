@@ -246,6 +246,30 @@ func returnsAfterBoot(w *world) {
 	})
 }
 
+func TestAFailbackWhoseEvictionIsRefusedIsTriedAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.kube.FailVerb("evict", errors.New("HTTP 500"))
+		returnsAfterBoot(w)
+		w.until("it is tried", 10*time.Minute, func() bool { return w.calls("evict") > 0 })
+		w.kube.FailVerb("evict", nil)
+		time.Sleep(time.Hour)
+		if n := w.calls("evict"); n != 2 {
+			t.Errorf("in an hour: %d evictions", n)
+		}
+	})
+}
+
+func TestAFailbackThatIsAlwaysRefusedEndsWithTheTimeAfterTheBoot(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.kube.FailVerb("evict", errors.New("HTTP 500"))
+		returnsAfterBoot(w)
+		time.Sleep(6 * time.Hour)
+		if n := w.calls("evict"); n < 2 || n > int(afterBoot/betweenFailbacks) {
+			t.Errorf("in six hours: %d evictions", n)
+		}
+	})
+}
+
 func TestAnApplicationReturnsOnceAfterTheBootOfItsDesignatedNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		returnsAfterBoot(w)

@@ -137,7 +137,17 @@ func TestAnApplicationReturnsToItsDesignatedNode(t *testing.T) {
 	}{
 		"after the boot, where that is asked for": {func(*scene) {}, true},
 		"not twice for one boot":                  {func(s *scene) { s.set.Note.Failback = "boot" }, false},
-		"not long after the boot":                 {func(s *scene) { s.uptime = afterBoot }, false},
+		"but while the pod of that try still runs": {func(s *scene) {
+			s.set.Note.Failback, s.set.Note.Evicted, s.set.Note.Returned = "boot", s.pods[0].UID, now.Add(-betweenFailbacks)
+		}, true},
+		"not until five minutes after it": {func(s *scene) {
+			s.set.Note.Failback, s.set.Note.Evicted, s.set.Note.Returned = "boot", s.pods[0].UID, now.Add(1-betweenFailbacks)
+		}, false},
+		"not while that pod terminates": {func(s *scene) {
+			s.set.Note.Failback, s.set.Note.Evicted, s.pods[0].Deleted = "boot", s.pods[0].UID, now
+		}, false},
+		"not where another one runs by now": {func(s *scene) { s.set.Note.Failback, s.set.Note.Evicted = "boot", "former" }, false},
+		"not long after the boot":           {func(s *scene) { s.uptime = afterBoot }, false},
 		"whenever it is healthy, where that is asked for": {func(s *scene) {
 			s.uptime, s.events = up, "boot, healthy"
 			s.fresh.at = up - time.Second
