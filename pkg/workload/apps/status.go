@@ -14,8 +14,9 @@ import (
 
 // trust is how long the last word on an application is believed when nothing
 // new is seen, because the API server is silent, its lists are incomplete or
-// this node does not find itself: long enough for a restart of k3s, short enough
-// that the node does not go on claiming what was moved away meanwhile.
+// EdgeNodeInfo is missing: long enough for a restart of k3s, short enough that the
+// node does not go on claiming what was moved away meanwhile. One that sees the whole
+// cluster without its own Node has nothing in it to claim.
 const trust = 2 * time.Minute
 
 // restarts is how long a virtual machine that is on no node stays claimed by the
