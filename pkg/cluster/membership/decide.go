@@ -162,6 +162,10 @@ func next(f facts) types.ClusterMembership {
 		return m
 	case f.configState == valid:
 		return member(f)
+	case f.configState == notRead && f.was.State == types.MembershipLeaving && f.was.ByOperator && f.withdrawnByOperator && !f.left:
+		m := f.was // what the configuration says is not known yet, and the drain of the leave goes on meanwhile
+		m.State, m.ByOperator, m.Reason = types.MembershipDoubtful, false, "the leave that was requested at the device is withdrawn"
+		return m
 	case f.configState == notRead:
 		return f.was
 	case !f.published:

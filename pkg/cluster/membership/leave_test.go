@@ -245,3 +245,16 @@ func TestADecidedLeaveIsWithdrawnAfterARebootByATopicWithoutARequest(t *testing.
 		s.is(types.MembershipDoubtful)
 	})
 }
+
+// The drain of the leave goes on meanwhile.
+func TestADecidedLeaveIsWithdrawnBeforeZedagentHasReadAConfiguration(t *testing.T) {
+	play(t, func(s *stage) {
+		s.invalidate()
+		s.ask()
+		s.is(types.MembershipLeaving)
+		s.reboot()
+		s.leave.silent.Store(false) // as zedkube leave --cancel makes the topic
+		s.sleep(time.Minute)
+		s.is(types.MembershipDoubtful)
+	})
+}

@@ -251,14 +251,20 @@ const (
 // inFormer reports that the API server is still that of the cluster which this device was in
 // before: the kube container says so, or the Node has not the new address among other nodes.
 func (f facts) inFormer() bool {
-	c, was := f.membership.Config, f.published.Status.Of(types.ClusterJoined).Reason
-	if c == nil || was != reasonMoved && was != reasonFormer {
+	c := f.membership.Config
+	if c == nil || !f.moved() {
 		return false
 	}
 	if id := f.kubeInit.ClusterID; f.kubeInit.Membership == types.KubeMembershipMember && id != "" {
 		return !strings.EqualFold(id, c.ClusterID.UUID.String())
 	}
 	return len(f.nodes) > 1 && f.own.InternalIP != "" && f.own.InternalIP != f.configured()
+}
+
+// moved reports that this device was in another cluster before, and has not been seen in this one.
+func (f facts) moved() bool {
+	was := f.published.Status.Of(types.ClusterJoined).Reason
+	return was == reasonMoved || was == reasonFormer
 }
 
 // configured is the address in the cluster's network that the controller configures, "" for none.
@@ -279,7 +285,7 @@ func joined(f facts) verdict {
 	switch k := f.kubeInit; {
 	case k.Membership == types.KubeMembershipSingle, k.Membership == types.KubeMembershipJoinPending, k.Membership == types.KubeMembershipJoining:
 		return bad(string(k.Membership), container(f).message)
-	case !f.listed():
+	case !f.listed(), !f.seen && f.moved(): // that it was moved must not be forgotten
 		return verdict{}
 	case !f.seen:
 		return bad("NoNode", "The cluster has no Node of this device.")

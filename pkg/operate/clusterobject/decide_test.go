@@ -335,6 +335,10 @@ func TestAMemberThatIsConfiguredForAnotherClusterHasNotJoinedItYet(t *testing.T)
 	moved := func(is string, change ...func(*facts)) facts {
 		return joinedServer(append([]func(*facts){published(joinedServer(leaving)), movedTo(other, is)}, change...)...)
 	}
+	gone := func(f *facts) { // somebody deletes its Node in the former cluster, where k3s makes it again
+		delete(f.nodes, "n2")
+		f.own, f.seen = types.Node{}, false
+	}
 	in := func(id uuid.UUID) func(*facts) {
 		return kubeInit(types.KubeInitStatus{AllComponentsInitialized: true, Membership: types.KubeMembershipMember, ClusterID: id.String()})
 	}
@@ -347,6 +351,8 @@ func TestAMemberThatIsConfiguredForAnotherClusterHasNotJoinedItYet(t *testing.T)
 		"nothing answers for long":                  {moved(former, silent, published(moved(former, silent))), "Unknown/Moved", types.ClusterProvisioning},
 		"the former cluster answers":                {moved(former), "False/FormerCluster", types.ClusterProvisioning},
 		"the former cluster answers for long":       {moved(former, published(moved(former))), "False/FormerCluster", types.ClusterProvisioning},
+		"its Node is not in the former one":         {moved(former, gone, published(moved(former))), "False/FormerCluster", types.ClusterProvisioning},
+		"its Node was not, and is again":            {moved(former, published(moved(former, gone, published(moved(former))))), "False/FormerCluster", types.ClusterProvisioning},
 		"the kube container is in the former one":   {moved(there, in(clusterID)), "False/FormerCluster", types.ClusterProvisioning},
 		"the kube container is in the new one":      {moved(former, in(other)), "True/Joined", types.ClusterProvisioned},
 		"the device is alone again":                 {moved(former, before, published(moved(former))), "False/OwnCluster", types.ClusterProvisioning},

@@ -265,7 +265,7 @@ type measured struct {
 // addApps adds what ran. What ran on a node that is lost may run on another one by now: of each
 // the newest counts, and none that is old.
 func addApps(out *types.KubeClusterMetrics, now time.Time, nodes []measured) {
-	nodes = slices.DeleteFunc(nodes, func(m measured) bool { return now.Sub(m.at) > maxAge })
+	nodes = slices.DeleteFunc(nodes, func(m measured) bool { return now.Sub(m.at).Abs() > maxAge }) // clocks are set
 	type key struct {
 		name string
 		vmi  bool

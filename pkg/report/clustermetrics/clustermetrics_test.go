@@ -121,6 +121,19 @@ func TestANodeThatIsNotReadyIsNotAsked(t *testing.T) {
 	})
 }
 
+// The clock of the leader was an hour ahead, and is set back.
+func TestWhatWasMeasuredByAClockThatWasAheadCountsNoLonger(t *testing.T) {
+	now, vm := time.Now(), []app{{ClusterAppMetrics: types.ClusterAppMetrics{Name: "vm"}, vmi: true}}
+	f := facts{now: now, seen: true, leads: true, nodes: map[string]types.Node{"n1": {Name: "n1", Ready: types.ConditionTrue}, "n2": {Name: "n2", Ready: types.ConditionUnknown}}}
+	m := value(f, map[string]entry{
+		"n1": {metrics: types.ClusterNodeMetrics{Name: "n1", At: now.Add(-time.Second)}, apps: vm},
+		"n2": {metrics: types.ClusterNodeMetrics{Name: "n2", At: now.Add(time.Hour)}, apps: vm},
+	})
+	if len(m.VMIs) != 1 || m.VMIs[0].Node != "n1" {
+		t.Errorf("%+v", m.VMIs)
+	}
+}
+
 func TestAMachineThatWasFailedOverIsMeasuredWhereItRuns(t *testing.T) {
 	play(t, 3, func(s *stage) {
 		s.sleep(110 * time.Second)

@@ -43,10 +43,14 @@ func (f facts) failover(a app) (verdict, bool) {
 	if !wrong {
 		other, _ = f.unstick(a)
 	}
+	repeats := other.target != nil && other.target.note == a.set.Note // a deletion that has failed
 	switch {
-	case other.target != nil:
+	case repeats && v.target == nil:
+		other.look = v.look
+		return other.withWaits(v), true
+	case other.target != nil && !repeats:
 		return other, true
-	case other.phase == types.RepairRefused || other.phase == types.RepairGaveUp:
+	case repeats || other.phase == types.RepairRefused || other.phase == types.RepairGaveUp:
 		// The failover goes on: an attachment that is left may be why it does not start.
 		v.phase, v.shown, v.reason, v.evidence = other.phase, other.act, other.reason, slices.Concat(other.evidence, v.evidence)
 	}
@@ -278,6 +282,9 @@ const (
 	// eachFailback is how far apart they are for one application: one that does not
 	// stay is not to be sent to and fro.
 	eachFailback = time.Hour
+	// refusedAfter is how long after a failback its pod has to be left for nothing to have moved: others
+	// wait for it no longer.
+	refusedAfter = time.Minute
 )
 
 // The words of the setting kubernetes.vmi.deschedule.events.
@@ -332,7 +339,8 @@ func (f facts) wantsBack(a app, p types.Pod) bool {
 				return true
 			}
 		case onBoot:
-			if f.uptime < afterBoot && f.self.BootID != "" && (a.set.Note.Failback != f.self.BootID || a.set.Note.Evicted == p.UID) {
+			again := a.set.Note.Evicted == p.UID && f.now.Sub(a.set.Note.LastFailback()).Abs() >= betweenFailbacks
+			if f.uptime < afterBoot && f.self.BootID != "" && (a.set.Note.Failback != f.self.BootID || again) {
 				return true
 			}
 		}
@@ -357,7 +365,10 @@ func (f facts) notYet() string {
 		}
 	}
 	for _, s := range f.sets {
-		if f.now.Sub(s.Note.LastFailback()).Abs() < betweenFailbacks {
+		since := f.now.Sub(s.Note.LastFailback()).Abs()
+		stays := func(p types.Pod) bool { return p.UID == s.Note.Evicted && !p.Terminating() }
+		refused := since >= refusedAfter && slices.ContainsFunc(f.pods, stays)
+		if since < betweenFailbacks && !refused {
 			return fmt.Sprintf("The failback of %s was less than %s ago.", s.Name, betweenFailbacks)
 		}
 	}

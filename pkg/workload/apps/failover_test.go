@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -278,4 +279,57 @@ func TestAnApplicationReturnsOnceAfterTheBootOfItsDesignatedNode(t *testing.T) {
 			t.Errorf("after an hour: %v", got)
 		}
 	})
+}
+
+// The eviction of the first is refused each time, as by a disruption budget; that of the second is not.
+func TestARefusedEvictionDoesNotCostTheFailbackOfOthers(t *testing.T) {
+	const otherID = "c3e2f1a0-1111-4222-8333-444455556666"
+	s := newScene()
+	s.cfg.IsDesignatedNodeID, s.events, s.uptime = true, "boot", 10*time.Minute
+	s.set.Affinity.Node = "n1"
+	s.fresh.storage.Volumes = []types.Volume{volume("data"), volume("more")}
+	for i := range s.fresh.storage.Volumes {
+		v := &s.fresh.storage.Volumes[i]
+		v.Robustness, v.Running = "healthy", true
+		for j := range v.Replicas {
+			v.Replicas[j].Mode = "RW"
+		}
+	}
+	s.pods[0].UID = "pod-a"
+	s.follow()
+	cfg := s.cfg
+	cfg.UUIDandVersion.UUID, cfg.DisplayName = uuid.MustParse(otherID), "Other"
+	set := s.set
+	set.Name, set.UID, set.AppDomain, set.Claims = cfg.KubeName(), "set-b", otherID+".1.7", []string{"more"}
+	s.configs[otherID], s.sets[set.Key()] = cfg, set
+	p := launcher(cfg.KubeName()+"abcde", on("n2"), func(p *types.Pod) { p.UID, p.AppDomain = "pod-b", otherID+".1.7" })
+	s.pods = append(s.pods, p)
+	s.vmis = append(s.vmis, types.VMI{Name: cfg.KubeName() + "abcde", UID: "vmi-b", Phase: types.VMIRunning, NodeName: "n2", Owner: types.Owner{Name: cfg.KubeName()}, AppDomain: otherID + ".1.7"})
+
+	var tried []string
+	start := s.uptime
+	for s.uptime < afterBoot+time.Minute {
+		s.fresh.at, s.fresh.tried = s.uptime, s.uptime
+		a := decide(s.facts)
+		s.since = a.since
+		if a.act != nil {
+			for _, target := range a.act.targets {
+				if a.act.act == types.ActFailback {
+					tried = append(tried, (s.uptime-start).String()+" "+target.key[:4])
+				}
+				is := s.sets[target.set.Key()]
+				is.Note = target.note // written before the eviction
+				s.sets[target.set.Key()] = is
+				if a.act.act == types.ActFailback && target.key == otherID { // that is not refused
+					i := slices.IndexFunc(s.pods, func(p types.Pod) bool { return p.UID == "pod-b" })
+					s.pods[i].NodeName, s.pods[i].UID = "n1", "pod-b2"
+					s.vmis[1].NodeName = "n1"
+				}
+			}
+		}
+		s.uptime, s.now = s.uptime+5*time.Second, s.now.Add(5*time.Second)
+	}
+	if !slices.ContainsFunc(tried, func(x string) bool { return strings.HasSuffix(x, otherID[:4]) }) {
+		t.Errorf("the second one never returned: %v", tried)
+	}
 }

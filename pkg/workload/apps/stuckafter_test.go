@@ -167,3 +167,23 @@ func TestAnAttachmentThatIsLeftGoesAlsoAfterTheReplacementWasGivenUp(t *testing.
 		})
 	}
 }
+
+// The deletion of a stuck replacement fails for long; the attachment that is left on the lost node could be deleted by now.
+func TestAnAttachmentThatIsLeftGoesAlsoWhileTheReplacementCannotBeDeleted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.kube.Change(func() { _ = w.pods.Unpublish("eve-kube-app/other") })
+		w.kube.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{volume("data"), volume("foreign")}})
+		w.kube.SetAttachments(types.Attachment{Name: "va-1", UID: "va-1", Node: "n2", Volume: "pv-data"})
+		w.kube.FailVerb("deleteattachment", errors.New("refused"))
+		w.kube.FailVerb("deletevmi", errors.New("no endpoints for a webhook"))
+		endAtOnce(w)
+		w.lose()
+		w.until("its pod is taken", time.Minute, func() bool { return w.calls("deleteattachment") > 0 })
+		w.until("the deletion of its replacement is tried", 2*time.Hour, func() bool { return w.calls("deletevmi") > 0 })
+		w.kube.FailVerb("deleteattachment", nil)
+		time.Sleep(time.Hour)
+		if len(w.attachments()) != 0 {
+			t.Errorf("%+v", w.attachments())
+		}
+	})
+}
