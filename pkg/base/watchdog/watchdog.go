@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -161,8 +162,8 @@ func FeedOnly(ctx context.Context, log logrus.FieldLogger, touchFile string) {
 // WritePID writes our process id to path and returns what removes it again.
 // Whatever stands there is replaced and not written to, since to open a FIFO
 // would hang: after a crash it is stale, and its number may belong to any other
-// process by now. What goes wrong is only
-// logged, since nothing depends on the file.
+// process by now. On a full /run the stale file is removed, and ours is written
+// once there is room: commands would take the dead process for the agent.
 func WritePID(log logrus.FieldLogger, path string) (remove func()) {
 	log = log.WithField("file", path)
 	own := os.Getpid()
@@ -173,16 +174,43 @@ func WritePID(log logrus.FieldLogger, path string) (remove func()) {
 			log.WithField("pid_found", old).Info("stale pid file, replacing it")
 		}
 	}
-	if err := safefile.Replace(path, path+".new", strconv.Itoa(own)+"\n", 0o644); err != nil {
-		log.WithError(err).Error("cannot write pid file")
+	write := func() error { return safefile.Replace(path, path+".new", strconv.Itoa(own)+"\n", 0o644) }
+	stop := make(chan struct{})
+	var again sync.WaitGroup
+	if err := write(); err != nil {
+		log.WithError(err).Error("cannot write pid file, will try again")
+		removePID(log, path)
+		again.Go(func() { writeLater(log, write, stop) })
 	}
 	return func() {
-		if pid, ok := readPID(path); !ok || pid != own {
-			return // someone else's by now
+		close(stop)
+		again.Wait()
+		if pid, ok := readPID(path); ok && pid == own { // else it is someone else's by now
+			removePID(log, path)
 		}
-		if err := failpoint.Do("remove", path, func() error { return os.Remove(path) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			log.WithError(err).Error("cannot remove pid file")
+	}
+}
+
+// writeLater writes the pid file as soon as that works.
+func writeLater(log logrus.FieldLogger, write func() error, stop <-chan struct{}) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			if write() == nil {
+				log.Info("the pid file is written")
+				return
+			}
 		}
+	}
+}
+
+func removePID(log logrus.FieldLogger, path string) {
+	if err := failpoint.Do("remove", path, func() error { return os.Remove(path) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		log.WithError(err).Error("cannot remove pid file")
 	}
 }
 

@@ -348,3 +348,31 @@ func TestAPIDFileThatSomebodyTookOverStays(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAPIDFileThatCannotBeWrittenAtTheStartIsWrittenLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "zedkube.pid")
+		full := path + ".new/full" // as on a full /run
+		if err := errors.Join(os.WriteFile(path, []byte("4194305\n"), 0o600), os.MkdirAll(full, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		logger, _ := test.NewNullLogger()
+		remove := WritePID(logger, path)
+		time.Sleep(time.Minute)
+		if pid, ok := readPID(path); ok {
+			t.Errorf("it names process %d", pid)
+		}
+		if err := os.Remove(full); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(period)
+		synctest.Wait()
+		if pid, _ := readPID(path); pid != os.Getpid() {
+			t.Errorf("with room again it names process %d", pid)
+		}
+		remove()
+		if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
