@@ -14,6 +14,7 @@ import (
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -216,7 +217,7 @@ type unlocking struct {
 // runs here: to cancel it gives the lock back in good order.
 func (u unlocking) refuseOwn(own string) error {
 	p := u.record.Progress
-	if p == nil || !u.record.Agent.Runs || u.holder != own {
+	if p == nil || !u.agentLives() || u.holder != own {
 		return nil
 	}
 	if u.record.underWay() || p.Phase == types.PhaseComplete {
@@ -227,6 +228,13 @@ func (u unlocking) refuseOwn(own string) error {
 		return fmt.Errorf("node %s is this node and its drain holds the lock: withdraw the request instead, with \"%s\"", own, how)
 	}
 	return nil
+}
+
+// agentLives goes by the heartbeat as well: an agent that is restarted at this moment
+// goes on with its drain, and on a full /run it has no pid file.
+func (u unlocking) agentLives() bool {
+	r := u.record
+	return r.Agent.Runs || !r.Agent.Seen.IsZero() && r.ReadAt.Sub(r.Agent.Seen) <= overview.SilentAgent
 }
 
 func (u unlocking) run(ctx context.Context, kube lockBreaker) error {
@@ -248,7 +256,7 @@ func (u unlocking) run(ctx context.Context, kube lockBreaker) error {
 	if err := u.refuseOwn(own.Name); err != nil {
 		return err
 	}
-	if lock.Holder == own.Name && changesK3s(own) && u.record.Agent.Runs {
+	if lock.Holder == own.Name && changesK3s(own) && u.agentLives() {
 		return fmt.Errorf("node %s is this node and changes k3s to %s under the lock: see zedkube k3s status, or take the change back with \"zedkube k3s rollback\"", own.Name, terminal.Clean(own.K3s.To))
 	}
 	if err := kube.FreeDrainLock(ctx, lock); err != nil {

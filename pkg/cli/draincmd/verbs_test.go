@@ -48,6 +48,7 @@ func (c *askedCluster) Event(_ context.Context, e types.Event) error {
 func TestUnlockFreesTheLockOfWhoeverIsNamed(t *testing.T) {
 	const event = "event %s true DrainLockFreed: an operator released the drain lock of node %s by \"zedkube drain unlock\" on node node-2"
 	running := device.AgentLife{Runs: true}
+	restarted := device.AgentLife{Why: "process 7 is gone", Seen: cmdtest.Now.Add(-50 * time.Second)}
 	for name, c := range map[string]struct {
 		holder, named string
 		step          types.K3sStep // of k3s, on the holder
@@ -68,6 +69,9 @@ func TestUnlockFreesTheLockOfWhoeverIsNamed(t *testing.T) {
 		"somebody else holds it":      {holder: "node-1", named: "node-3", says: "held by node-1, not by node-3", code: 1},
 		"nobody holds it":             {named: "node-1", says: "No node holds the drain lock"},
 		"ours, and the drain runs":    {holder: "node-2", named: "node-2", record: drainRecord{Agent: running, Progress: emptying().Progress}, says: "zedkube drain cancel", code: 1},
+		"ours, the agent restarted":   {holder: "node-2", named: "node-2", record: drainRecord{ReadAt: cmdtest.Now, Agent: restarted, Progress: emptying().Progress}, says: "zedkube drain cancel", code: 1},
+		"ours, k3s, it restarted":     {holder: "node-2", named: "node-2", step: "change", record: drainRecord{ReadAt: cmdtest.Now, Agent: restarted}, says: "zedkube k3s rollback", code: 1},
+		"ours, dead for a minute":     {holder: "node-2", named: "node-2", record: drainRecord{ReadAt: cmdtest.Now.Add(11 * time.Second), Agent: restarted, Progress: emptying().Progress}, did: []string{"free node-2 7", fmt.Sprintf(event, "node-2", "node-2")}},
 		"ours, and the agent is dead": {holder: "node-2", named: "node-2", record: drainRecord{Progress: emptying().Progress}, did: []string{"free node-2 7", fmt.Sprintf(event, "node-2", "node-2")}},
 		"ours, without a drain":       {holder: "node-2", named: "node-2", record: drainRecord{Agent: running, Progress: &types.NodeDrainProgress{Phase: types.PhaseIdle}}, did: []string{"free node-2 7", fmt.Sprintf(event, "node-2", "node-2")}},
 		"it changed meanwhile":        {holder: "node-1", named: "node-1", err: types.ErrConflict, did: []string{"free node-1 7"}, says: "changed by someone else", code: 2},
