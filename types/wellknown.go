@@ -30,6 +30,7 @@ const (
 const (
 	PathHypervisor  = "/run/eve-hv-type" // one word, see HypervisorRunsKubernetes
 	PathPID         = "/run/zedkube.pid"
+	PathLock        = "/run/zedkube.lock"                // flock(2) of the agent that runs
 	PathTouch       = "/run/zedkube.touch"               // written every ten seconds
 	PathWatchdog    = "/run/watchdog/file/zedkube.touch" // there while the watchdog looks at PathTouch
 	PathKubeconfig  = "/run/.kube/k3s/k3s.yaml"

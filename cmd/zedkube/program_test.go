@@ -2,15 +2,19 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/zedkube/zedkube/pkg/cli"
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/test/agent"
 )
 
@@ -49,6 +53,38 @@ func TestTheHypervisorDecidesWhetherThereIsKubernetes(t *testing.T) {
 	if !runsKubernetes(filepath.Join(t.TempDir(), "eve-hv-type")) {
 		t.Error("a device that does not say its hypervisor gets no agent")
 	}
+}
+
+func TestOfAgentsThatStartAtTheSameMomentOneRuns(t *testing.T) {
+	log, _ := test.NewNullLogger()
+	path := filepath.Join(t.TempDir(), "zedkube.lock")
+	for range 50 {
+		running := make(chan func(), 4)
+		var starting sync.WaitGroup
+		for range 4 {
+			starting.Go(func() {
+				if unlock, err := lockAgent(log, path); err == nil {
+					running <- unlock
+				} else if !errors.Is(err, pubsub.ErrInUse) {
+					t.Error(err)
+				}
+			})
+		}
+		starting.Wait()
+		if n := len(running); n != 1 {
+			t.Fatalf("%d of 4 run", n)
+		}
+		(<-running)()
+	}
+}
+
+func TestALockFileThatCannotBeMadeKeepsNoAgentFromRunning(t *testing.T) {
+	log, said := test.NewNullLogger()
+	unlock, err := lockAgent(log, filepath.Join(t.TempDir(), "full/zedkube.lock"))
+	if err != nil || len(said.AllEntries()) != 1 {
+		t.Fatalf("%v, and it says %v", err, said.AllEntries())
+	}
+	unlock()
 }
 
 func TestAnHourIsAnHourInTheProgram(t *testing.T) {

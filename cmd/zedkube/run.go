@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -34,19 +35,23 @@ func runAgent(ctx context.Context, o device.Options) error {
 	if err := os.MkdirAll(filepath.Dir(p.PID), 0o755); err != nil { //nolint:gosec // /run, which is everybody's
 		return fmt.Errorf("make run directory: %w", err)
 	}
+	unlock, err := lockAgent(log, p.In(types.PathLock))
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if !runsKubernetes(p.In(types.PathHypervisor)) {
 		defer watchdog.WritePID(log, p.PID)()
 		log.Info("this hypervisor does not run Kubernetes: only the watchdog is fed")
 		watchdog.FeedOnly(ctx, log, p.Touch)
 		return nil
 	}
-	var err error
 	if p.Boot, err = device.ReadBootID(p.BootID); err != nil {
 		log.WithError(err).Error("boot ID unavailable: using uptime to recognize reboots")
 	}
 	bus, components := wire(ctx, p, log, out)
-	// The sockets tell whether an agent runs here already. Only after them is
-	// the pid file ours to take over.
+	// The sockets tell, too, whether an agent runs here already: one that could
+	// not make the lock file. Only after them is the pid file ours to take over.
 	if err := bus.Open(); errors.Is(err, pubsub.ErrInUse) {
 		return anotherRuns(err)
 	} else if err != nil {
@@ -71,6 +76,28 @@ func runAgent(ctx context.Context, o device.Options) error {
 	serving.Wait()
 	log.Info("zedkube stopped")
 	return nil
+}
+
+// lockAgent takes the lock that one agent has as long as it runs: of two that start
+// at the same moment, each may find the sockets free and take those of the other. A
+// lock file that cannot be made, as on a full /run, keeps no agent from running.
+func lockAgent(log logrus.FieldLogger, path string) (unlock func(), err error) {
+	f, _, err := safefile.OpenFile(path, os.O_RDWR|os.O_CREATE|safefile.NoFollow, 0o600)
+	if err != nil {
+		log.WithError(err).Warn("cannot make the lock file: only the sockets tell whether another agent runs here")
+		return func() {}, nil
+	}
+	// The file stays when it is unlocked: another agent may have opened it already.
+	unlock = func() { _ = f.Close() }
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		unlock()
+		return nil, fmt.Errorf("lock %s: %w: another agent runs here", path, pubsub.ErrInUse)
+	}
+	if err != nil {
+		log.WithError(err).WithField("file", path).Warn("cannot lock the lock file: only the sockets tell whether another agent runs here")
+	}
+	return unlock, nil
 }
 
 // anotherRuns says in one line that the sockets are another agent's, of which
