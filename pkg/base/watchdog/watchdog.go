@@ -42,10 +42,11 @@ type Component struct {
 	Pulses    map[string]*loop.Pulse            // of every other loop, by component
 	TouchFile string
 
-	sent        uint64    // the last beat published by this process
+	first, sent uint64    // the first and the last beat published by this process
 	sentAt      time.Time // zero before the first
-	back        bool      // that beat has come back
-	touched     bool      // for that beat
+	heard       uint64    // the last beat that has come back; 0 for none
+	back        bool      // one has come back since the last was sent
+	touched     bool      // for that one
 	stuck       string    // the loops last reported as stuck
 	silent      bool      // the beat was reported as lost
 	unpublished bool      // the beat was reported as not published
@@ -57,19 +58,21 @@ func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, &loop.Pulse{}, period, c.Step, c.Echo)
 }
 
-// Step sends a beat each period and touches the file when it has come back.
+// Step sends a beat each period and touches the file when one has come back: on a
+// busy device that may be the one before.
 func (c *Component) Step(context.Context) error {
 	now := time.Now()
 	if c.sentAt.IsZero() || now.Sub(c.sentAt) >= period {
-		return c.beat(now)
+		c.beat(now)
 	}
-	echo, ok := c.Echo.Get(types.Global)
-	c.back = c.back || ok && echo.Count == c.sent
+	if echo, ok := c.Echo.Get(types.Global); ok && c.first <= echo.Count && echo.Count <= c.sent && echo.Count > c.heard {
+		c.heard, c.back = echo.Count, true
+	}
 	return c.feed(now)
 }
 
-// feed touches the file once for each beat that has come back, while every
-// loop turns.
+// feed touches the file at most once each period, for a beat that has come back
+// in it, while every loop turns.
 func (c *Component) feed(now time.Time) error {
 	again := loop.After(c.sentAt.Add(period).Sub(now))
 	if !c.back || c.touched || c.anyStuck(now) {
@@ -87,17 +90,18 @@ func (c *Component) feed(now time.Time) error {
 //
 // A beat that cannot be published, as on a full disk, is no deadlock: the
 // publisher has answered, and a reboot would repair nothing. It feeds too.
-func (c *Component) beat(now time.Time) error {
+func (c *Component) beat(now time.Time) {
 	c.report(&c.silent, !c.sentAt.IsZero() && !c.back, nil,
 		"watchdog not fed: no round trip through pubsub", "the round trip through pubsub works again")
 	last, _ := c.Beat.Get(types.Global)
 	next := types.WatchdogBeat{Count: last.Count + 1}
 	err := c.Beat.Publish(types.Global, next)
+	if c.sentAt.IsZero() {
+		c.first = next.Count
+	}
 	c.sent, c.sentAt, c.back, c.touched = next.Count, now, err != nil, false
 	c.report(&c.unpublished, err != nil, err,
 		"the watchdog beat cannot be published; the watchdog is fed anyway", "the watchdog beat can be published again")
-	// The echo may be there already: then its bell has rung or is about to.
-	return c.feed(now)
 }
 
 // report logs that something is wrong, or right again, once per change.

@@ -28,14 +28,19 @@ type wire struct {
 	pubsub.Table[types.WatchdogBeat]
 	back pubsub.Table[types.WatchdogBeat]
 	cut  atomic.Bool
-	full atomic.Bool // nothing can be published
+	full atomic.Bool  // nothing can be published
+	late atomic.Int64 // how long they take
 }
 
 func (w *wire) Publish(key string, v types.WatchdogBeat) error {
 	if w.full.Load() {
 		return fmt.Errorf("publish: %w", syscall.ENOSPC)
 	}
-	if !w.cut.Load() {
+	switch late := time.Duration(w.late.Load()); {
+	case w.cut.Load():
+	case late > 0:
+		time.AfterFunc(late, func() { _ = w.back.Publish(key, v) })
+	default:
 		_ = w.back.Publish(key, v)
 	}
 	return w.Table.Publish(key, v)
@@ -132,6 +137,26 @@ func TestABeatThatDoesNotComeBackStopsTheTouch(t *testing.T) {
 			t.Errorf("file is %s old", age)
 		}
 	})
+}
+
+func TestABusyDeviceWhoseBeatsComeBackLateIsFed(t *testing.T) {
+	for _, late := range []time.Duration{5 * time.Second, period, 12 * time.Second, 45 * time.Second} {
+		story(t, func(s *stage) {
+			s.age()
+			s.wire.late.Store(int64(late))
+			for range 60 {
+				time.Sleep(10 * time.Second)
+				if age := s.age(); age > late+2*period {
+					t.Fatalf("late by %s: file is %s old", late, age)
+				}
+			}
+			s.wire.cut.Store(true)
+			time.Sleep(10 * time.Minute)
+			if age := s.age(); age < 9*time.Minute {
+				t.Errorf("late by %s, and then nothing comes back: file is only %s old", late, age)
+			}
+		})
+	}
 }
 
 func TestAFullDiskDoesNotStopTheTouchADeadlockOnItDoes(t *testing.T) {
