@@ -141,14 +141,21 @@ func readFiles(dir, suffix string) (values map[string][]byte, bad map[string]err
 	return values, bad, nil
 }
 
-// sweepTemp removes what a writer left that died before its rename.
-func sweepTemp(dir string) {
+// writtenWithin is far longer than a living writer needs from its temporary file to the rename.
+const writtenWithin = time.Minute
+
+// sweepTemp removes what a writer left that died before its rename, but what is
+// younger than that: its writer may be about to.
+func sweepTemp(dir string, young time.Duration) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), tempPrefix) && !strings.Contains(e.Name(), fileSuffix) && e.Type().IsRegular() {
+		if !strings.HasPrefix(e.Name(), tempPrefix) || strings.Contains(e.Name(), fileSuffix) || !e.Type().IsRegular() {
+			continue
+		}
+		if info, err := e.Info(); young == 0 || err == nil && time.Since(info.ModTime()) > young {
 			os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}

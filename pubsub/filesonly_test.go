@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestAPublicationOfFilesOnlyHasNoSocketAndReachesASubscriber(t *testing.T) {
@@ -49,4 +50,29 @@ func TestAPublicationOfFilesOnlyLeavesTheOwnersSocketAlone(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(runDir(root), "other.json")); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestToOpenATopicOfFilesLeavesTheWritingOfOthersAlone(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	open := func() *Publication[Sample] {
+		s := newSide(root)
+		pub := NewPublication[Sample](s.Bus, "agent", FilesOnly())
+		must(t, s.Open())
+		return pub
+	}
+	pub := open()
+	dead, written := filepath.Join(runDir(root), "tmp1"), filepath.Join(runDir(root), "tmp2")
+	for path, age := range map[string]time.Duration{dead: 2 * writtenWithin, written: 0} {
+		must(t, os.WriteFile(path, nil, 0o600))
+		must(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
+	}
+	open()
+	if _, err := os.Stat(written); err != nil {
+		t.Errorf("the file of another writer: %v", err)
+	}
+	if _, err := os.Stat(dead); !os.IsNotExist(err) {
+		t.Errorf("what a dead writer left is still there: %v", err)
+	}
+	must(t, pub.Publish("k", Sample{Count: 1}))
 }

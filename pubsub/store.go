@@ -104,7 +104,11 @@ func (s *store) close() {
 // and reported.
 func (s *store) load(valid func([]byte) error) (map[string][]byte, error) {
 	dir := s.topic.dir()
-	sweepTemp(dir)
+	young := time.Duration(0)
+	if s.topic.filesOnly { // it may have several writers at a time
+		young = writtenWithin
+	}
+	sweepTemp(dir, young)
 	sweepLarge(s.topic.largeDir())
 	check := func(key string, data []byte) error {
 		if err := valid(data); err != nil {
