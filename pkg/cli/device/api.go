@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
@@ -186,9 +188,19 @@ func (a Requested[T]) Unpublish(key string) error {
 	return a.change(http.MethodDelete, key, nil, func() error { return a.Publication.Unpublish(key) })
 }
 
+// change asks the agent, again where it ended before it answered, as in a restart:
+// to ask twice is to ask once.
 func (a Requested[T]) change(method, key string, body []byte, alone func() error) error {
-	err := a.ask(method, key, body)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+	until := time.Now().Add(a.Within)
+	err := a.ask(method, key, body, a.Within)
+	for errors.Is(err, errNoAnswer) && !a.done(method, key, body) && time.Until(until) > askAgain {
+		<-time.After(askAgain)
+		err = a.ask(method, key, body, max(time.Until(until), askAgain)) // 0 would be no limit
+	}
+	switch {
+	case errors.Is(err, errNoAnswer) && a.done(method, key, body):
+		return nil // by an agent that ended then
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
 		end := CommandRecord(a.paths).Begin(operator.Asked(method, reflect.TypeFor[T]().Name(), key, peer.Self()))
 		outcome := types.OperationOK
 		if err = alone(); err != nil {
@@ -202,12 +214,29 @@ func (a Requested[T]) change(method, key string, body []byte, alone func() error
 	return nil
 }
 
+// errNoAnswer is of an agent that was reached and did not answer: nobody knows
+// whether it has done what it was asked for.
+var errNoAnswer = errors.New("it did not answer")
+
+// askAgain is how long a command waits before it asks the next agent.
+const askAgain = 200 * time.Millisecond
+
+// done reports that the topic is already as method and body ask for.
+func (a Requested[T]) done(method, key string, body []byte) bool {
+	v, _, err := ReadRecord[T](filepath.Join(a.paths.RunDir(), CommandAgent, reflect.TypeFor[T]().Name(), key+".json"))
+	if method == http.MethodDelete {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	lies, failed := json.Marshal(v)
+	return errors.Join(err, failed) == nil && bytes.Equal(lies, body)
+}
+
 // ask sends a request to the agent. Its error wraps fs.ErrNotExist or
 // syscall.ECONNREFUSED where none runs.
-func (a Requested[T]) ask(method, key string, body []byte) error {
+func (a Requested[T]) ask(method, key string, body []byte, within time.Duration) error {
 	client := boundedhttp.NewSocketClient(a.paths.Socket)
 	defer client.CloseIdleConnections()
-	client.Timeout = a.Within
+	client.Timeout = within
 	path := operator.Path + reflect.TypeFor[T]().Name() + "/" + url.PathEscape(key)
 	r, err := http.NewRequest(method, "http://zedkube"+path, bytes.NewReader(body)) //nolint:noctx // a request that has begun is not broken off, and the client has a timeout
 	if err != nil {
@@ -215,7 +244,10 @@ func (a Requested[T]) ask(method, key string, body []byte) error {
 	}
 	answer, err := boundedhttp.Do(client, r, 1024)
 	if answer.Code == 0 {
-		return fmt.Errorf("ask the agent: %w", err)
+		if dialed := (*net.OpError)(nil); errors.As(err, &dialed) && dialed.Op == "dial" {
+			return fmt.Errorf("ask the agent: %w", err)
+		}
+		return fmt.Errorf("ask the agent: %w: %w", errNoAnswer, err)
 	}
 	switch answer.Code { // it says what matters, also where the text was cut off
 	case http.StatusNoContent:

@@ -193,7 +193,13 @@ func (h *Handler) do(r *http.Request, method string, topic Topic, key string, bo
 		who, _ := peer.FromContext(r.Context())
 		end = h.Operations.Begin(Asked(method, topic.name, key, who))
 	}
-	err := topic.write(h.Root, method, key, body)
+	var err error
+	if method == http.MethodPut {
+		err = r.Context().Err() // the command has given up, and has said so: nobody would expect it
+	}
+	if err == nil {
+		err = topic.write(h.Root, method, key, body)
+	}
 	outcome := types.OperationOK
 	if err != nil {
 		outcome = types.OperationFailed

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -117,6 +118,28 @@ func TestARequestThatAnotherHandlerMakesIsThatOfWhoAskedIt(t *testing.T) {
 	}
 	if err := s.Request(r, "EdgeNodeClusterConfig", nil); err == nil {
 		t.Error("a topic of another agent is written")
+	}
+}
+
+func TestNothingIsRequestedForWhoHasGivenUpButItIsWithdrawn(t *testing.T) {
+	s := newStage(t)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequest(http.MethodPut, "/", nil).WithContext(gone)
+	if err := s.Request(r, "NodeDrainRequest", types.NodeDrainRequest{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("asked: %v", err)
+	}
+	if got, err := s.lies(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is %q, %v", got, err)
+	}
+	if code, text := s.asks(http.MethodPut, "/requests/NodeDrainRequest/global", drain); code != 204 {
+		t.Fatalf("%d %s", code, text)
+	}
+	if err := s.Request(r, "NodeDrainRequest", nil); err != nil {
+		t.Errorf("taken back: %v", err)
+	}
+	if got, err := s.lies(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is still %q, %v", got, err)
 	}
 }
 
