@@ -107,11 +107,10 @@ func detachEnded(err error) error {
 // detachLogFile is where EVE's support looks for what a detach has done.
 func detachLogFile(p device.Paths) string { return p.In("/persist/kubelog/detach.log") }
 
-// replaced reports that the request that lies there is another command's, which
-// came later.
-func (d *detaching) replaced() bool {
+// lies is the request that lies there for the agent: ours, none, or another command's.
+func (d *detaching) lies() (ours, others bool) {
 	lies, _, err := device.ReadRecord[types.AppDetachRequest](filepath.Join(d.paths.RunDir(), device.CommandAgent, "AppDetachRequest", d.key+".json"))
-	return err == nil && lies.ID != d.request.ID
+	return err == nil && lies.ID == d.request.ID, err == nil && lies.ID != d.request.ID
 }
 
 // detachSettles is how long an agent that sees nothing to do has to say so: it
@@ -166,12 +165,17 @@ func (d *detaching) attempt(ctx context.Context) error {
 	for _, s := range before.Steps {
 		d.printed[stepKey(s)] = true
 	}
-	if err := d.ask(requests); err != nil {
+	if err := d.announce(requests); err != nil {
 		return err
 	}
-	err = d.follow(ctx, repairs, bell)
-	if !d.replaced() {
-		if gone := requests.Unpublish(d.key); gone != nil {
+	ask := func() error { return requests.Publish(d.key, d.request) }
+	if err = ask(); err == nil {
+		err = d.follow(ctx, repairs, bell, ask)
+	}
+	// Also one that failed: an agent that did not answer may write it yet.
+	if _, others := d.lies(); !others {
+		gone := requests.Unpublish(d.key)
+		if ours, _ := d.lies(); gone != nil && ours {
 			err = errors.Join(err, fmt.Errorf("the request could not be withdrawn: %w", gone))
 		}
 	}
@@ -194,7 +198,8 @@ func greet(ctx context.Context, repairs pubsub.Source[types.AppRepairStatus], be
 	return nil
 }
 
-func (d *detaching) ask(requests device.Requested[types.AppDetachRequest]) error {
+// announce says what is about to be asked for.
+func (d *detaching) announce(requests device.Requested[types.AppDetachRequest]) error {
 	if old, ok := requests.Get(d.key); ok {
 		if err := d.log.say(d.request.Asked, "the request of %s, for node %s, is replaced", old.Asked.UTC().Format(time.RFC3339), old.Node); err != nil {
 			return err
@@ -205,20 +210,35 @@ func (d *detaching) ask(requests device.Requested[types.AppDetachRequest]) error
 		how = ", even if its storage is not proved to be redundant"
 	}
 	// Only now: without an agent nothing is requested.
-	if err := d.log.say(d.request.Asked, "requested: detach application %s from node %s%s", d.request.AppDomain, d.request.Node, how); err != nil {
-		return err
-	}
-	return requests.Publish(d.key, d.request)
+	return d.log.say(d.request.Asked, "requested: detach application %s from node %s%s", d.request.AppDomain, d.request.Node, how)
 }
 
-// follow tells what the agent does until it has done with the request.
-func (d *detaching) follow(ctx context.Context, repairs pubsub.Reader[types.AppRepairStatus], bell <-chan struct{}) error {
+// renewEvery is how often the request of a command that still waits is renewed: the
+// agent ignores one that is older than 15 minutes, as of a command that was killed.
+const renewEvery = 5 * time.Minute
+
+// renew asks again, with ask, for what still lies there. Where that fails the next time
+// is soon enough.
+func (d *detaching) renew(ask func() error) {
+	if ours, _ := d.lies(); ours {
+		d.request.Asked = time.Now().UTC()
+		_ = ask()
+	}
+}
+
+// follow tells what the agent does until it has done with the request, which ask renews.
+func (d *detaching) follow(ctx context.Context, repairs pubsub.Reader[types.AppRepairStatus], bell <-chan struct{}, ask func() error) error {
+	renew := time.NewTicker(renewEvery)
+	defer renew.Stop()
 	var settled <-chan time.Time // nil unless the agent sees nothing to do
-	for {
+	for wasHeard := false; ; {
 		// What does not name the request does not take it into account yet.
 		status, ok := repairs.Get(d.key)
 		heard := ok && status.Heard == d.request.ID
-		if heard {
+		if wasHeard && !heard { // as after a jump of the clock
+			d.renew(ask)
+		}
+		if wasHeard = heard; heard {
 			if err := d.tell(status); err != nil {
 				return err
 			}
@@ -234,6 +254,8 @@ func (d *detaching) follow(ctx context.Context, repairs pubsub.Reader[types.AppR
 		}
 		select {
 		case <-bell:
+		case <-renew.C:
+			d.renew(ask)
 		case <-settled:
 			return d.log.say(time.Now(), "done: there was nothing to do")
 		case <-ctx.Done():

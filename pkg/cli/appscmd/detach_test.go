@@ -2,9 +2,15 @@ package appscmd
 
 import (
 	"context"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +18,9 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/operator"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -183,5 +192,84 @@ func TestVMIDetachLeavesTheRequestOfALaterCommand(t *testing.T) {
 	}
 	if !strings.Contains(later.printed(), "for node n3, is replaced\n") {
 		t.Errorf("it does not say what it replaces: %s", later.printed())
+	}
+}
+
+func TestVMIDetachTakesBackWhatHasFailed(t *testing.T) {
+	t.Parallel()
+	s := detachWith(t)
+	topic, err := operator.Open[types.AppDetachRequest](s.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", device.Options{Root: s.root}.Paths().Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			if err := topic.Unpublish(detachApp); err != nil {
+				t.Error(err)
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		cmdtest.Lay(t, filepath.Join(s.root, "run", device.CommandAgent, "AppDetachRequest", detachApp+".json"), string(body))
+		http.Error(w, "the disk is broken", http.StatusInternalServerError)
+	})}
+	go func() { _ = agent.Serve(l) }()
+	defer agent.Close()
+	if code, err := s.run(t.Context(), "n3", detachDomain); code != terminal.ExitNotPublished || !strings.Contains(err.Error(), "the disk is broken") {
+		t.Errorf("exit code %d: %v", code, err)
+	}
+	if len(s.lies()) != 0 {
+		t.Errorf("left behind: %v", s.lies())
+	}
+}
+
+func TestVMIDetachRenewsItsRequestAsLongAsItWaits(t *testing.T) {
+	waits := types.AppRepairStatus{Phase: types.RepairWaits, Reason: "n1 repairs the cluster"}
+	for name, c := range map[string]struct {
+		unheard time.Duration // when the agent no longer takes it into account; 0 for never
+		others  bool          // what lies there is another command's
+		want    []time.Duration
+	}{
+		"heard":                 {want: []time.Duration{5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 20 * time.Minute}},
+		"heard no longer":       {unheard: 7 * time.Minute, want: []time.Duration{5 * time.Minute, 7 * time.Minute, 10 * time.Minute, 15 * time.Minute, 20 * time.Minute}},
+		"of a command of later": {unheard: 7 * time.Minute, others: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began, lies := time.Now(), uuid.New()
+				d := &detaching{settle: detachSettles, printed: map[string]bool{}, log: &detachLog{out: t.Output(), outputs: &terminal.Outputs{}}, key: detachApp}
+				d.paths = device.Options{Root: t.TempDir()}.Paths()
+				if d.request.ID = uuid.New(); !c.others {
+					lies = d.request.ID
+				}
+				cmdtest.Lay(t, filepath.Join(d.paths.RunDir(), device.CommandAgent, "AppDetachRequest", detachApp+".json"), `{"ID":"`+lies.String()+`"}`)
+				var got []time.Duration
+				ask := func() error {
+					if !d.request.Asked.Equal(time.Now()) {
+						t.Errorf("it is renewed as of %s", d.request.Asked)
+					}
+					got = append(got, time.Since(began))
+					return nil
+				}
+				repairs, bell := &pubsub.Table[types.AppRepairStatus]{}, make(chan struct{}, 1)
+				repairs.Notify(bell)
+				waits.Heard = d.request.ID
+				_ = repairs.Publish(detachApp, waits)
+				if c.unheard > 0 {
+					time.AfterFunc(c.unheard, func() { _ = repairs.Publish(detachApp, types.AppRepairStatus{Phase: types.RepairWaits}) })
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 22*time.Minute)
+				defer cancel()
+				_ = d.follow(ctx, repairs, bell, ask)
+				if !slices.Equal(got, c.want) {
+					t.Errorf("it is renewed after %v, want %v", got, c.want)
+				}
+			})
+		})
 	}
 }
