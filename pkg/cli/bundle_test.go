@@ -7,10 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
@@ -127,5 +130,28 @@ func TestABundleIsWrittenWholeOrNotAtAll(t *testing.T) {
 	out, _, code := runCommand(t, "--root", cmdtest.SilentDevice(t), "support-bundle", "-f", "-")
 	if _, err := gzip.NewReader(strings.NewReader(out)); code != 0 || err != nil {
 		t.Errorf("to stdout: exit code %d, %v", code, err)
+	}
+}
+
+func TestABundleIsNotWrittenOnATerminalThatGoesAway(t *testing.T) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP) // else it ends the tests where the command does not heed it
+	defer signal.Stop(hangup)
+	root, dir := cmdtest.SilentDevice(t), t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(root, "run/zedkube/zedkube.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { // an agent that does not answer
+		if _, err := l.Accept(); err == nil {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGHUP)
+		}
+	}()
+	if _, said, code := runCommand(t, "--root", root, "support-bundle", "-f", filepath.Join(dir, "b.tar.gz")); code != terminal.ExitUsage || !strings.Contains(said, "interrupted") {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("parts were left: %v, %v", entries, err)
 	}
 }

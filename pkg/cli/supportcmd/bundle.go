@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,16 +48,23 @@ func NewBundleCommand(o *device.Options, all func() *cobra.Command) *cobra.Comma
 			}
 			b := newBundle(o, all, time.Now())
 			b.Include = include
+			ctx := c.Context()
+			if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+				// Also when the terminal goes away no part of an archive is left.
+				var stop context.CancelFunc
+				ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+				defer stop()
+			}
 			if file == "-" {
-				_, err := b.Write(c.Context(), out)
-				return bundleError(c.Context(), err)
+				_, err := b.Write(ctx, out)
+				return bundleError(ctx, err)
 			}
 			if file == "" {
 				file = defaultBundle(b)
 			}
-			m, err := writeBundle(c.Context(), b, file)
+			m, err := writeBundle(ctx, b, file)
 			if err != nil {
-				return bundleError(c.Context(), err)
+				return bundleError(ctx, err)
 			}
 			fmt.Fprintf(c.ErrOrStderr(), "%d files in %s, %d left out: see %s in it\n", len(m.Files), terminal.Clean(file), len(m.LeftOut)+m.Omitted, bundle.ManifestFile)
 			return nil
