@@ -216,12 +216,8 @@ func NewClocks(log logrus.FieldLogger, table access.Writer[types.NodeClock]) *Cl
 	return &Clocks{log: log, table: table, began: time.Now(), nodes: map[string]nodeClock{}}
 }
 
-// Sees is called with each Node that a watch brings. The clock of one that is lost is not known.
+// Sees is called with each Node that a watch brings.
 func (c *Clocks) Sees(n *corev1.Node) {
-	if ready := access.ConditionOf(n, corev1.NodeReady); ready != nil && ready.Status == corev1.ConditionUnknown {
-		c.forget(n.Name)
-		return
-	}
 	beat := heartbeat(n)
 	if beat.IsZero() || n.Name == "" {
 		return
@@ -277,8 +273,9 @@ func (c *Clocks) forget(node string) {
 }
 
 // heartbeat is when the node's kubelet last wrote its status, zero for unknown.
+// The node controller dates its own verdict, Unknown, by another clock.
 func heartbeat(n *corev1.Node) time.Time {
-	if c := access.ConditionOf(n, corev1.NodeReady); c != nil {
+	if c := access.ConditionOf(n, corev1.NodeReady); c != nil && c.Status != corev1.ConditionUnknown {
 		return c.LastHeartbeatTime.Time
 	}
 	return time.Time{}

@@ -88,7 +88,7 @@ func (c *Component) Step(ctx context.Context) error {
 	nodes := c.Nodes.All()
 	own, named := types.OwnNode(nodes, info)
 	for name, clock := range c.Clocks.All() {
-		if _, there := nodes[name]; there && name != own.Name {
+		if n, there := nodes[name]; there && name != own.Name && n.Ready != types.ConditionUnknown { // the last reading of one that is lost may have come late
 			f.clocks[name] = clock
 		}
 	}

@@ -408,6 +408,8 @@ func TestOnlyTheClocksOfOtherNodesConfirmThisOne(t *testing.T) {
 		"both others agree, and its own is unlike": {map[string]time.Duration{"n1": 9000 * time.Hour, "n2": 0, "n3": time.Minute}, answers, true},
 		"nobody but this node":                     {map[string]time.Duration{"n1": 0}, answers, false},
 		"one of two others":                        {map[string]time.Duration{"n1": 0, "n2": 0, "n3": -90 * day}, answers, false},
+		"one that is lost, as it was last seen":    {map[string]time.Duration{"n4": 0}, answers, false},
+		"one, and one that is lost does not count": {map[string]time.Duration{"n2": 0, "n4": day}, answers, true},
 		"a node that is gone":                      {map[string]time.Duration{"n9": 0}, answers, false},
 		"one of two others, and one that is gone":  {map[string]time.Duration{"n2": 0, "n3": day, "n9": 0}, answers, false},
 		"both others, before the API was silent":   {map[string]time.Duration{"n2": 0, "n3": 0}, types.APIStatus{Synced: true, SilentSince: time.Now()}, false},
@@ -421,6 +423,7 @@ func TestOnlyTheClocksOfOtherNodesConfirmThisOne(t *testing.T) {
 		for _, other := range []string{"n2", "n3"} {
 			_ = d.nodes.Publish(other, types.Node{Name: other})
 		}
+		_ = d.nodes.Publish("n4", types.Node{Name: "n4", Ready: types.ConditionUnknown})
 		for node, ahead := range r.clocks {
 			_ = d.clocks.Publish(node, types.NodeClock{Node: node, Ahead: ahead})
 		}
