@@ -189,17 +189,22 @@ func (a Requested[T]) Unpublish(key string) error {
 }
 
 // change asks the agent, again where it ended before it answered, as in a restart:
-// to ask twice is to ask once.
+// to ask twice is to ask once, unless another command has asked for something else meanwhile.
 func (a Requested[T]) change(method, key string, body []byte, alone func() error) error {
-	until := time.Now().Add(a.Within)
+	until, before := time.Now().Add(a.Within), a.lies(key)
 	err := a.ask(method, key, body, a.Within)
-	for errors.Is(err, errNoAnswer) && !a.done(method, key, body) && time.Until(until) > askAgain {
+	for errors.Is(err, errNoAnswer) && !bytes.Equal(before, body) && bytes.Equal(a.lies(key), before) && time.Until(until) > askAgain {
 		<-time.After(askAgain)
 		err = a.ask(method, key, body, max(time.Until(until), askAgain)) // 0 would be no limit
 	}
+	lies := a.lies(key)
 	switch {
-	case errors.Is(err, errNoAnswer) && a.done(method, key, body):
+	case errors.Is(err, errNoAnswer) && bytes.Equal(lies, body):
 		return nil // by an agent that ended then
+	case errors.Is(err, errNoAnswer) && method == http.MethodDelete && !bytes.Equal(lies, before):
+		return nil // what lies there is a later command's
+	case errors.Is(err, errNoAnswer) && !bytes.Equal(lies, before):
+		err = errors.New("another command has asked for something else meanwhile")
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
 		end := CommandRecord(a.paths).Begin(operator.Asked(method, reflect.TypeFor[T]().Name(), key, peer.Self()))
 		outcome := types.OperationOK
@@ -221,14 +226,17 @@ var errNoAnswer = errors.New("it did not answer")
 // askAgain is how long a command waits before it asks the next agent.
 const askAgain = 200 * time.Millisecond
 
-// done reports that the topic is already as method and body ask for.
-func (a Requested[T]) done(method, key string, body []byte) bool {
+// lies is the request that lies there for the agent, as it is sent, or why it cannot be read; nil for none.
+func (a Requested[T]) lies(key string) []byte {
 	v, _, err := ReadRecord[T](filepath.Join(a.paths.RunDir(), CommandAgent, reflect.TypeFor[T]().Name(), key+".json"))
-	if method == http.MethodDelete {
-		return errors.Is(err, fs.ErrNotExist)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	lies, failed := json.Marshal(v)
-	return errors.Join(err, failed) == nil && bytes.Equal(lies, body)
+	raw, failed := json.Marshal(v)
+	if err = errors.Join(err, failed); err != nil {
+		return []byte(err.Error())
+	}
+	return raw
 }
 
 // ask sends a request to the agent. Its error wraps fs.ErrNotExist or

@@ -234,7 +234,7 @@ func (u unlocking) refuseOwn(own string) error {
 // goes on with its drain, and on a full /run it has no pid file.
 func (u unlocking) agentLives() bool {
 	r := u.record
-	return r.Agent.Runs || !r.Agent.Seen.IsZero() && r.ReadAt.Sub(r.Agent.Seen) <= overview.SilentAgent
+	return r.Agent.Runs || !r.Agent.Seen.IsZero() && r.ReadAt.Sub(r.Agent.Seen).Abs() <= overview.SilentAgent
 }
 
 func (u unlocking) run(ctx context.Context, kube lockBreaker) error {

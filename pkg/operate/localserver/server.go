@@ -29,9 +29,9 @@ const (
 
 type server struct {
 	*boundedhttp.Server
-	address string             // as it was asked for
-	release context.CancelFunc // ends the streams
-	there   func() bool        // others still find the listener
+	address string                  // as it was asked for
+	release context.CancelCauseFunc // ends the streams
+	there   func() bool             // others still find the listener
 }
 
 // start listens on address and answers from a goroutine that stop ends.
@@ -44,7 +44,7 @@ func (c *Component) start(ctx context.Context, at place, address string) (*serve
 }
 
 func (c *Component) serve(ctx context.Context, at place, address string, listener net.Listener, there func() bool) *server {
-	base, release := context.WithCancel(context.WithoutCancel(ctx))
+	base, release := context.WithCancelCause(context.WithoutCancel(ctx))
 	log := c.Log.WithField("address", address)
 	return &server{boundedhttp.Serve(log, "local server", &bounded{Listener: listener}, &http.Server{ //nolint:gosec // Serve sets the timeouts
 		Handler:     boundedhttp.Recover(log, c.handler(at, listener.Addr())),
@@ -74,10 +74,13 @@ func listen(ctx context.Context, at place, address string) (l net.Listener, ther
 // alive reports that it still listens where others find it.
 func (s *server) alive() bool { return s.Alive() && s.there() }
 
+// errStops ends the streams, and tells requests in flight that it is not their client that has gone.
+var errStops = errors.New("the local server stops")
+
 // stop returns when the address is free again. Requests in flight may still
 // end, in a goroutine of wg, also when ctx is done already; streams end at once.
 func (s *server) stop(ctx context.Context, wg *sync.WaitGroup) {
-	s.release()
+	s.release(errStops)
 	s.Stop(ctx, wg)
 }
 

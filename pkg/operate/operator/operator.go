@@ -8,6 +8,7 @@ package operator
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -194,8 +195,8 @@ func (h *Handler) do(r *http.Request, method string, topic Topic, key string, bo
 		end = h.Operations.Begin(Asked(method, topic.name, key, who))
 	}
 	var err error
-	if method == http.MethodPut {
-		err = r.Context().Err() // the command has given up, and has said so: nobody would expect it
+	if cause := context.Cause(r.Context()); method == http.MethodPut && errors.Is(cause, context.Canceled) {
+		err = cause // the command has given up, and has said so: nobody would expect it
 	}
 	if err == nil {
 		err = topic.write(h.Root, method, key, body)

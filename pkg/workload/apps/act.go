@@ -73,11 +73,11 @@ func (c *Component) finish(out outcome) {
 		if len(out.targets) == 0 {
 			key = out.lost.UID
 		}
-		c.complain(key, out.err, true, c.Log.WithFields(logrus.Fields{"act": out.act, "node": out.lost.Name}))
+		c.complain(key, out.act, out.err, true, c.Log.WithFields(logrus.Fields{"act": out.act, "node": out.lost.Name}))
 	}
 	for _, t := range out.targets {
 		err := out.fails[t.key]
-		c.complain(t.key, err, len(out.steps[t.key]) > 0, c.Log.WithFields(logrus.Fields{"app": t.key, "act": out.act}))
+		c.complain(t.key, out.act, err, len(out.steps[t.key]) > 0, c.Log.WithFields(logrus.Fields{"app": t.key, "act": out.act}))
 		c.keep(t.key, out.steps[t.key])
 		for _, s := range out.steps[t.key] {
 			c.Log.WithFields(logrus.Fields{"app": t.key, "act": s.Act}).Info(s.Step)
@@ -87,7 +87,7 @@ func (c *Component) finish(out outcome) {
 
 // complain sets the pause after a try, and logs a failure once. Where nothing
 // was left to be done it is others that take their time.
-func (c *Component) complain(key string, err error, did bool, log logrus.FieldLogger) {
+func (c *Component) complain(key string, act types.RepairAct, err error, did bool, log logrus.FieldLogger) {
 	last := c.mem.rest[key]
 	longer := min(max(2*last.last, minPause), maxPause)
 	p := pause{last: minPause}
@@ -102,7 +102,7 @@ func (c *Component) complain(key string, err error, did bool, log logrus.FieldLo
 	if p.why != "" && p.why != last.why {
 		log.WithError(err).Warn("repair failed")
 	}
-	p.until = c.Uptime() + p.last
+	p.until, p.act = c.Uptime()+p.last, act
 	if c.mem.rest == nil {
 		c.mem.rest = map[string]pause{}
 	}

@@ -58,6 +58,7 @@ type pause struct {
 	until time.Duration // uptime
 	last  time.Duration // how long it was
 	why   string        // what came of the try, a sentence
+	act   types.RepairAct
 }
 
 // fresh is what only a list tells, and when it was asked for.

@@ -45,7 +45,7 @@ func (f facts) failover(a app) (verdict, bool) {
 	}
 	repeats := other.target != nil && other.target.note == a.set.Note // a deletion that has failed
 	switch {
-	case repeats && v.target == nil:
+	case repeats && (v.target == nil || f.rest[a.key].act == types.ActFailover): // they take turns
 		other.look = v.look
 		return other.withWaits(v), true
 	case other.target != nil && !repeats:

@@ -95,7 +95,7 @@ func (c *Component) collect() {
 		c.finish(out)
 	}
 	if err, ok := c.telling.Take(); ok {
-		c.complain(telling, err, true, c.Log.WithField("act", telling))
+		c.complain(telling, types.ActNone, err, true, c.Log.WithField("act", telling))
 	}
 }
 

@@ -187,3 +187,24 @@ func TestAnAttachmentThatIsLeftGoesAlsoWhileTheReplacementCannotBeDeleted(t *tes
 		}
 	})
 }
+
+// The failover has nothing left to do, and goes on: the two take turns.
+func TestAFailedDeletionOfAReplacementIsTriedAgainBesideTheFailover(t *testing.T) {
+	for name, fails := range map[string]time.Duration{"it failed once": 0, "it failed for an hour": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.kube.Change(func() { _ = w.pods.Unpublish("eve-kube-app/other") })
+				w.kube.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{volume("data"), volume("foreign")}})
+				w.kube.SetAttachments()
+				w.kube.FailVerb("deletevmi", errors.New("no endpoints for a webhook"))
+				endAtOnce(w)
+				w.lose()
+				w.until("the deletion of its replacement is tried", 2*time.Hour, func() bool { return w.calls("deletevmi") > 0 })
+				time.Sleep(fails)
+				tried := w.calls("deletevmi")
+				w.kube.FailVerb("deletevmi", nil)
+				w.until("it is tried again", 5*time.Minute, func() bool { return w.calls("deletevmi") > tried })
+			})
+		})
+	}
+}
