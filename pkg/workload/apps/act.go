@@ -96,6 +96,8 @@ func (c *Component) complain(key string, act types.RepairAct, err error, did boo
 		p = pause{last: min(max(2*last.last, conflictPause), minPause), why: err.Error()}
 	case err != nil:
 		p = pause{last: longer, why: err.Error()}
+	case !did && act != last.act: // of the other act it says nothing
+		p = pause{last: longer, why: last.why}
 	case !did:
 		p.last = longer
 	}
