@@ -120,11 +120,16 @@ func (a *action) due(f facts, key, to string, quiet, most time.Duration, after t
 
 // addresses compares the ConfigMaps with what zedrouter assigned.
 func (a *action) addresses(f facts) {
+	clear(a.written)
 	gone := maps.Clone(a.missing)
 	maps.DeleteFunc(gone, func(_ string, since time.Time) bool { return !f.leads || f.now.Sub(since) < removedFor })
 	for name, e := range wanted(f, a) {
 		row := f.configMaps[name]
-		e.node, e.gone, e.written = f.own, gone, f.written[name]
+		e.node, e.gone = f.own, gone
+		// A workload that no longer runs here is a new one when it comes back with its addresses.
+		e.written = maps.Clone(f.written[name])
+		maps.DeleteFunc(e.written, func(app string, _ types.Allocation) bool { _, runs := e.mine[app]; return !runs })
+		a.written[name] = e.written
 		next := e.change(row)
 		if row.Why != "" {
 			a.leave("those of ConfigMap eve-kube-app/%s: %s", name, row.Why)

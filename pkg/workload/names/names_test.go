@@ -350,3 +350,26 @@ func TestANodeThatWasMissingBeforeNativeOrchestrationEndedHasItsTenMinutesAgain(
 		s.want("native again", map[string]string{"db": "n3"})
 	})
 }
+
+// TestAWorkloadThatReturnsHasItsNameAgain has web move from n1 to n2, and back with the address
+// that it had there, as n2 loses power: its Node and its entry stay.
+func TestAWorkloadThatReturnsHasItsNameAgain(t *testing.T) {
+	play(t, func(s *stage) {
+		n1, n2 := s.agents["n1"], s.agents["n2"]
+		n1.runs("web", "10.55.0.7")
+		s.after(time.Minute)
+		n2.runs("web", "10.55.0.9")
+		s.after(time.Minute)
+		n1.stops("web")
+		s.after(time.Minute)
+		s.want("it has moved", map[string]string{"web": "n2"})
+		n2.end()
+		s.after(time.Minute)
+		n1.runs("web", "10.55.0.7")
+		s.after(time.Hour)
+		s.want("it is back", map[string]string{"web": "n1"})
+		if want := "        10.55.0.7 web.shop.floor.internal web.internal\n"; !strings.Contains(s.text(), want) {
+			t.Errorf("CoreDNS says\n%s", s.text())
+		}
+	})
+}
