@@ -125,7 +125,7 @@ func (a *action) addresses(f facts) {
 	maps.DeleteFunc(gone, func(_ string, since time.Time) bool { return !f.leads || f.now.Sub(since) < removedFor })
 	for name, e := range wanted(f, a) {
 		row := f.configMaps[name]
-		e.node, e.gone = f.own, gone
+		e.node, e.gone, e.nodes = f.own, gone, f.nodes
 		// A workload that no longer runs here is a new one when it comes back with its addresses.
 		e.written = maps.Clone(f.written[name])
 		maps.DeleteFunc(e.written, func(app string, _ types.Allocation) bool { _, runs := e.mine[app]; return !runs })
@@ -150,11 +150,12 @@ type edit struct {
 	network, node string
 	mine, written map[string]types.Allocation // written is what the node wrote the last time
 	gone          map[string]time.Time        // nodes that were removed from the cluster
+	nodes         map[string]types.Node
 }
 
 // change is the ConfigMap after the edit. Where other nodes have workloads on another
 // network instance of that name nothing is added. What another node took over since this
-// one wrote it is left to that node, or two that have it would fight.
+// one wrote it is left to that node, or two that have it would fight, unless that node is lost.
 func (e edit) change(row types.NetworkAllocations) types.NetworkAllocations {
 	next := types.NetworkAllocations{Network: row.Network, Entries: map[string]types.Allocation{}}
 	for app, is := range row.Entries {
@@ -167,7 +168,8 @@ func (e edit) change(row types.NetworkAllocations) types.NetworkAllocations {
 	}
 	next.Network = e.network
 	for app, is := range e.mine {
-		if _, taken := next.Entries[app]; !taken || !reflect.DeepEqual(e.written[app], is) {
+		now, taken := next.Entries[app]
+		if !taken || e.nodes[now.NodeName].Ready == types.ConditionUnknown || !reflect.DeepEqual(e.written[app], is) {
 			next.Entries[app] = is
 		}
 	}

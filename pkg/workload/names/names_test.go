@@ -373,3 +373,27 @@ func TestAWorkloadThatReturnsHasItsNameAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestANameDoesNotStayWithACopyOnALostNode(t *testing.T) {
+	play(t, func(s *stage) {
+		ready := func(is types.ConditionStatus) {
+			_ = s.nodes.Publish("n2", types.Node{Name: "n2", UID: "uid-n2", UUID: device("n2").String(), Ready: is})
+			s.after(time.Hour)
+		}
+		for _, node := range []string{"n1", "n3", "n2"} {
+			s.agents[node].runs("web", "10.55.0.7")
+			s.after(time.Minute)
+		}
+		ready(types.ConditionFalse)
+		s.want("its node answers", map[string]string{"web": "n2"})
+		edited := s.edited
+		ready(types.ConditionUnknown)
+		if now := s.entries()["web"]; now == "n2" || s.edited != edited+1 {
+			t.Errorf("it is on %s after %d writes", now, s.edited-edited)
+		}
+		ready(types.ConditionTrue)
+		if now := s.entries()["web"]; now == "n2" || s.edited != edited+1 {
+			t.Errorf("it is on %s after %d writes, with all nodes back", now, s.edited-edited)
+		}
+	})
+}
