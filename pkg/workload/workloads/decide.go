@@ -49,6 +49,7 @@ type memory struct {
 	claims  map[string]bool // of all that was seen to stop while the workloads are disabled
 	volumes volumes
 	heard   time.Time
+	unmade  time.Time     // RequestedAt of a request that may be tried again, as it certainly was not carried out
 	rest    time.Duration // no task before this uptime
 	since   time.Duration // uptime since when something is to be changed; 0 for nothing
 	stopped time.Duration // uptime since when nothing runs any more; 0 while something does
@@ -96,24 +97,40 @@ func decide(f facts) action {
 	if !f.heard.IsZero() {
 		a.status.Heard = f.heard
 	}
-	asked := f.asks(a.status.Heard)
+	if f.unmade.Equal(a.status.Tried) {
+		a.status.Tried = time.Time{}
+	}
+	a.unmade = time.Time{}
+	// A request to disable whose outcome is not known may have been carried out, and taken back on
+	// another node since: it is never made twice.
+	at := f.request.RequestedAt
+	unsure := !at.IsZero() && at.Equal(a.status.Tried) && !at.Equal(a.status.Heard) && !f.working
+	if unsure && f.unseen == "" && f.disabled.UID != "" {
+		a.status.Heard, unsure = at, false
+	}
+	asked := f.asks(a.status.Heard) && !unsure
 	a.status.Waits, a.status.Stale = nil, f.unseen != ""
 	if a.status.Stale {
 		a.since, a.stopped = 0, 0
 		a.waits("The cluster is not fully known: %s.", f.unseen)
 	} else {
-		a.ask = asked && !f.working && f.uptime >= f.rest
+		if a.ask = asked && !f.working && f.uptime >= f.rest; a.ask && f.request.Disable {
+			a.status.Tried = at
+		}
 		f.judge(&a)
 		f.pace(&a)
 	}
 	if f.failed != "" && (asked || len(a.status.Waits) > 0) {
 		a.waits("The last try failed: %s.", f.failed)
 	}
-	if asked {
-		a.waits("The request of %s has not been carried out yet.", f.request.RequestedAt.UTC().Format(time.RFC3339))
+	switch when := at.UTC().Format(time.RFC3339); {
+	case asked:
+		a.waits("The request of %s has not been carried out yet.", when)
 		a.soon(max(f.rest-f.uptime, 0))
-	} else if at := f.request.RequestedAt; !at.IsZero() && !at.Equal(a.status.Heard) {
-		a.waits("The request of %s was not carried out in time, and is void.", at.UTC().Format(time.RFC3339))
+	case unsure:
+		a.waits("The request of %s may have been carried out, and is not repeated: ask again if the workloads are to be disabled.", when)
+	case !at.IsZero() && !at.Equal(a.status.Heard):
+		a.waits("The request of %s was not carried out in time, and is void.", when)
 	}
 	return a
 }

@@ -86,8 +86,9 @@ type Component struct {
 
 // outcome is what came of a task.
 type outcome struct {
-	heard time.Time // of a request that was carried out
-	err   error
+	heard  time.Time // of a request that was carried out
+	unmade time.Time // of one that certainly was not
+	err    error
 }
 
 // Run steps until ctx is done and returns after what is under way has ended.
@@ -111,7 +112,7 @@ func (c *Component) Step(ctx context.Context) error {
 }
 
 func (c *Component) finish(out outcome) {
-	c.failed, c.rest = nil, 0
+	c.failed, c.rest, c.unmade = nil, 0, out.unmade
 	if !out.heard.IsZero() {
 		c.heard = out.heard
 	}
@@ -227,10 +228,14 @@ func (c *Component) ask(ctx context.Context, self string, r types.WorkloadsReque
 			err = c.Kube.EnableWorkloads(ctx, d)
 		}
 	}
-	if err != nil {
-		return outcome{err: err}
+	switch {
+	case err == nil:
+		return outcome{heard: r.RequestedAt}
+	case r.Disable && !errors.Is(err, types.ErrNoAPI) && (errors.Is(err, types.ErrNoAnswer) || ctx.Err() != nil):
+		c.Log.WithError(err).Error("it is not known whether the workloads were disabled")
+		return outcome{}
 	}
-	return outcome{heard: r.RequestedAt}
+	return outcome{unmade: r.RequestedAt, err: err}
 }
 
 // carryOut makes the changes, if what they are for still holds.

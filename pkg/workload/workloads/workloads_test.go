@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -233,6 +234,90 @@ func TestARequestIsCarriedOutOnce(t *testing.T) {
 			t.Errorf("%v was written", w.writes[writes:])
 		}
 	})
+}
+
+// failing fails the first request to disable, which may have been carried out.
+type failing struct {
+	*world
+	made bool
+	err  error // nil where the agent dies in the middle of it
+	once sync.Once
+}
+
+func (f *failing) DisableWorkloads(ctx context.Context, d types.DisabledWorkloads) error {
+	first := false
+	if f.once.Do(func() { first = true }); !first {
+		return f.world.DisableWorkloads(ctx, d)
+	}
+	if f.made {
+		_ = f.world.DisableWorkloads(ctx, d)
+	}
+	if f.err == nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return f.err
+}
+
+func TestADisableThatMayHaveBeenCarriedOutIsNotRepeated(t *testing.T) {
+	const unsure = "may have been carried out, and is not repeated"
+	for name, row := range map[string]struct {
+		made   bool
+		err    error
+		phase  types.WorkloadsPhase
+		writes int // in the end
+	}{
+		"the answer is lost":        {true, types.ErrNoAnswer, types.WorkloadsDisabled, 1},
+		"the request is lost":       {false, types.ErrNoAnswer, types.WorkloadsEnabled, 0},
+		"it was refused":            {false, types.ErrRefused, types.WorkloadsDisabled, 1},
+		"nobody was asked":          {false, fmt.Errorf("%w: %w", types.ErrNoAnswer, types.ErrNoAPI), types.WorkloadsDisabled, 1},
+		"the agent dies before it":  {false, nil, types.WorkloadsEnabled, 0},
+		"the agent dies after that": {true, nil, types.WorkloadsEnabled, 1}, // enabled on another node before it is back
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.volume("")
+				n1 := w.agents["n1"]
+				n1.kube = &failing{world: w, made: row.made, err: row.err}
+				w.start()
+				w.ask("n1", true)
+				w.pass(time.Second)
+				if row.err == nil {
+					n1.kill()
+					w.pass(time.Minute)
+					w.ask("n2", false)
+					w.pass(time.Minute)
+					w.start("n1")
+				}
+				w.pass(time.Minute)
+				waits := unsure
+				if row.phase == types.WorkloadsDisabled {
+					waits = ""
+				}
+				w.is("n1", row.phase, waits)
+				w.pass(time.Hour)
+				w.is("n1", row.phase, waits)
+				made := 0
+				for _, what := range w.writes {
+					if what == "disable" {
+						made++
+					}
+				}
+				if made != row.writes {
+					t.Errorf("disabled %d times", made)
+				}
+				w.ask("n1", true)
+				w.pass(time.Minute)
+				w.is("n1", types.WorkloadsDisabled, "")
+				w.ask("n2", false)
+				w.pass(time.Minute)
+				w.is("n1", types.WorkloadsEnabled, "")
+				w.start("n1")
+				w.pass(time.Minute)
+				w.is("n1", types.WorkloadsEnabled, "")
+			})
+		})
+	}
 }
 
 func TestTheCordonOfANodeThatDrainsOutlastsTheEnd(t *testing.T) {
