@@ -54,9 +54,10 @@ func (s WorkloadsStatus) Off() bool {
 // FormerScale is what a set was before its workload was disabled, as an annotation of it
 // (docs/wire.md, "App objects").
 type FormerScale struct {
-	UID      string `json:"uid"` // the set's: an annotation in a copy of it counts for nothing
-	Replicas int32  `json:"replicas"`
-	Paused   bool   `json:"paused,omitempty"`
+	UID       string `json:"uid"` // the set's: an annotation in a copy of it counts for nothing
+	Replicas  int32  `json:"replicas"`
+	Paused    bool   `json:"paused,omitempty"`
+	Instances int32  `json:"instances,omitempty"` // that a paused set had: it makes none by itself
 }
 
 // SetScale is what a set is to be: a nil Former is removed.

@@ -41,6 +41,7 @@ type facts struct {
 	sets     map[string]types.AppSet
 	machines map[string]types.VirtualMachine
 	copies   map[string][]running // of sets that are disabled, or are being or were deleted, by UID
+	paused   map[string]int32     // instances of sets that are paused and not disabled, by UID
 }
 
 // memory is what this process remembers. Losing it only costs time, but for claims of what is
@@ -236,7 +237,7 @@ func (f facts) disable(a *action) {
 func (f facts) stopSet(a *action, s types.AppSet) {
 	to := types.SetScale{Former: s.Former, Paused: s.Kind == types.KindVMIReplicaSet && s.Former != nil && len(f.copies[s.UID]) == 0}
 	if s.Former == nil {
-		to.Former = &types.FormerScale{UID: s.UID, Replicas: s.Wanted, Paused: s.Paused}
+		to.Former = &types.FormerScale{UID: s.UID, Replicas: s.Wanted, Paused: s.Paused, Instances: f.paused[s.UID]}
 	}
 	if settled := s.Former != nil && s.Paused == to.Paused && (s.Paused || s.Wanted == 0); !settled {
 		a.change(change{set: &s, scale: to}, "%s %s is to be scaled to 0.", s.Kind, s.Name)
@@ -310,9 +311,10 @@ func (f facts) enable(a *action) {
 			a.waits("%s of %s still stops.", f.copies[s.UID][ending].what, s.Name)
 		} else if why := f.unusable(a, types.NamespaceApps, s.Claims); why != "" {
 			a.waits("%s %s waits: %s.", s.Kind, s.Name, why)
+		} else if to := f.former(s); to.Former != nil && s.Wanted == to.Replicas && !s.Paused {
+			a.waits("%s %s is starting.", s.Kind, s.Name)
 		} else {
-			to := types.SetScale{Replicas: s.Former.Replicas, Paused: s.Former.Paused}
-			a.change(change{set: &s, scale: to}, "%s %s is to be scaled to %d.", s.Kind, s.Name, s.Former.Replicas)
+			a.change(change{set: &s, scale: to}, "%s %s is to be scaled to %d.", s.Kind, s.Name, to.Replicas)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.machines)) {
@@ -335,6 +337,21 @@ func (f facts) enable(a *action) {
 			a.change(change{machine: &m, run: m.Former.RunState}, "VirtualMachine %s is to run again.", key)
 		}
 	}
+}
+
+// former is what a set was. KubeVirt makes no instance for a paused set: one that had some is
+// paused once it has them again.
+func (f facts) former(s types.AppSet) types.SetScale {
+	has := int32(0)
+	for _, r := range f.copies[s.UID] {
+		if !r.ends {
+			has++
+		}
+	}
+	if s.Former.Paused && has < s.Former.Instances {
+		return types.SetScale{Replicas: s.Former.Instances, Former: s.Former}
+	}
+	return types.SetScale{Replicas: s.Former.Replicas, Paused: s.Former.Paused}
 }
 
 // unusable says which volume could not be attached now, "" for none. After the power of a

@@ -142,7 +142,7 @@ func (c *Component) look() facts {
 	if f.self.Name == "" && f.unseen == "" {
 		f.unseen = "the cluster has no Node for this device"
 	}
-	f.copies = c.copies(f.sets)
+	f.copies, f.paused = c.copies(f.sets), c.paused(f.sets)
 	return f
 }
 
@@ -183,6 +183,25 @@ func (c *Component) copies(sets map[string]types.AppSet) map[string][]running {
 		}
 	}
 	return of
+}
+
+// paused counts the instances of each set that is paused and not disabled, by its UID.
+func (c *Component) paused(sets map[string]types.AppSet) map[string]int32 {
+	has := map[string]int32{}
+	for _, s := range sets {
+		if s.Paused && s.Former == nil {
+			has[s.UID] = 0
+		}
+	}
+	if len(has) == 0 {
+		return nil
+	}
+	for _, v := range c.VMIs.All() {
+		if _, of := has[v.Owner.UID]; of && v.Deleted.IsZero() && v.Phase != types.VMISucceeded && v.Phase != types.VMIFailed {
+			has[v.Owner.UID]++
+		}
+	}
+	return has
 }
 
 func (c *Component) apply(ctx context.Context, f facts, a action) error {

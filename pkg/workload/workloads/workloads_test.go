@@ -43,7 +43,7 @@ func TestWorkloadsAreDisabledInOrderAndEnabledAsTheyWere(t *testing.T) {
 		}
 		now := w.snapshot()
 		for _, want := range []string{
-			"VirtualMachineInstanceReplicaSet/vm set-1 wanted 0 paused true former &{UID:set-1 Replicas:1 Paused:false}",
+			"VirtualMachineInstanceReplicaSet/vm set-1 wanted 0 paused true former &{UID:set-1 Replicas:1 Paused:false Instances:0}",
 			"ReplicaSet/helm set-5 wanted 2 paused false former <nil>", // its Deployment would undo it
 			"ReplicaSet/none set-7 wanted 0 paused false former <nil>",
 			`shop/off "Halted" unset created false former <nil>`,
@@ -154,6 +154,49 @@ func TestWhatTheControllerDoesWhileWorkloadsAreDisabled(t *testing.T) {
 			t.Errorf("there run %v", w.running())
 		}
 	})
+}
+
+func TestASetThatSomebodyHasPausedIsAsItWas(t *testing.T) {
+	for name, runs := range map[string]bool{"while its machine runs": true, "without a machine": false} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.volume("")
+				w.Change(func() {
+					s, _ := w.sets.Get("VirtualMachineInstanceReplicaSet/vm")
+					s.Paused, s.Version = true, w.next()
+					_ = w.sets.Publish(s.Key(), s)
+					for key, p := range w.pods.All() {
+						if p.VMI != "" && !runs {
+							_, _ = w.vmis.Unpublish(p.VMI), w.pods.Unpublish(key)
+						}
+					}
+				})
+				before, running := w.snapshot(), len(w.running())
+				w.start()
+				w.ask("n1", true)
+				w.pass(time.Minute)
+				w.is("n1", types.WorkloadsDisabled, "")
+				if left := w.running(); len(left) > 0 {
+					t.Errorf("there still runs %v", left)
+				}
+				w.StopControllers(true) // KubeVirt takes its time
+				w.ask("n1", false)
+				w.pass(time.Minute)
+				if runs {
+					w.is("n1", types.WorkloadsEnabling, "VirtualMachineInstanceReplicaSet vm is starting.")
+				}
+				w.StopControllers(false)
+				w.pass(time.Minute)
+				w.is("n1", types.WorkloadsEnabled, "")
+				if d := cmp.Diff(before, w.snapshot()); d != "" {
+					t.Error("before -, after +\n" + d)
+				}
+				if n := len(w.running()); n != running {
+					t.Errorf("%d ran before, and now %v", running, w.running())
+				}
+			})
+		})
+	}
 }
 
 func TestASetThatIsMadeAgainUnderItsNameIsDisabledAsANewOne(t *testing.T) {
