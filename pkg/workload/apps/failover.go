@@ -44,10 +44,10 @@ func (f facts) failover(a app) (verdict, bool) {
 		other, _ = f.unstick(a)
 	}
 	repeats := other.target != nil && other.target.note == a.set.Note // a deletion that has failed
-	due := repeats && f.rest[a.key].act == types.ActUnstick && f.pausing(a.key) == 0
+	due := repeats && f.rest[a.key].act == types.ActUnstick && f.pausing(a.key) == 0 && f.fresh.tried < f.rest[a.key].until
 	switch {
 	case due && v.target == nil && f.fresh.err == "" && v.reason == f.stale():
-		v.look = true // it is the failover's turn, and it lacks a fresh look alone
+		v.look = true // it is the failover's turn, and it lacks a fresh look alone, of which it has one
 		v.shown, v.reason, v.evidence = other.act, other.reason, slices.Concat(other.evidence, v.evidence)
 	case repeats && (v.target == nil || f.rest[a.key].act == types.ActFailover): // they take turns
 		other.look = v.look

@@ -126,9 +126,9 @@ func (a *action) addresses(f facts) {
 	for name, e := range wanted(f, a) {
 		row := f.configMaps[name]
 		e.node, e.gone, e.nodes = f.own, gone, f.nodes
-		// A workload that no longer runs here is a new one when it comes back with its addresses.
+		// A workload that has left is a new one when it comes back with its addresses.
 		e.written = maps.Clone(f.written[name])
-		maps.DeleteFunc(e.written, func(app string, _ types.Allocation) bool { _, runs := e.mine[app]; return !runs })
+		maps.DeleteFunc(e.written, func(app string, _ types.Allocation) bool { _, there := f.apps[app]; return !there })
 		a.written[name] = e.written
 		next := e.change(row)
 		if row.Why != "" {
@@ -155,7 +155,8 @@ type edit struct {
 
 // change is the ConfigMap after the edit. Where other nodes have workloads on another
 // network instance of that name nothing is added. What another node took over since this
-// one wrote it is left to that node, or two that have it would fight, unless that node is lost.
+// one wrote it is left to that node, or two that have it would fight, unless that node is lost, and
+// this one is not.
 func (e edit) change(row types.NetworkAllocations) types.NetworkAllocations {
 	next := types.NetworkAllocations{Network: row.Network, Entries: map[string]types.Allocation{}}
 	for app, is := range row.Entries {
@@ -169,7 +170,8 @@ func (e edit) change(row types.NetworkAllocations) types.NetworkAllocations {
 	next.Network = e.network
 	for app, is := range e.mine {
 		now, taken := next.Entries[app]
-		if !taken || e.nodes[now.NodeName].Ready == types.ConditionUnknown || !reflect.DeepEqual(e.written[app], is) {
+		lost := e.nodes[now.NodeName].Ready == types.ConditionUnknown && e.nodes[e.node].Ready != types.ConditionUnknown
+		if !taken || lost || !reflect.DeepEqual(e.written[app], is) {
 			next.Entries[app] = is
 		}
 	}

@@ -374,6 +374,48 @@ func TestAWorkloadThatReturnsHasItsNameAgain(t *testing.T) {
 	})
 }
 
+// TestAHealthyCopyKeepsTheName while another one is in error now and then.
+func TestAHealthyCopyKeepsTheName(t *testing.T) {
+	play(t, func(s *stage) {
+		n1, n2 := s.agents["n1"], s.agents["n2"]
+		n1.runs("web", "10.55.0.7")
+		s.after(time.Minute)
+		n2.runs("web", "10.55.0.9")
+		s.after(time.Minute)
+		edited := s.edited
+		for range 3 {
+			ill := app("shop", "web", "10.55.0.7", "floor")
+			ill.Error = "no address"
+			_ = n1.apps.Publish(appID("web"), ill)
+			s.after(30 * time.Second)
+			n1.runs("web", "10.55.0.7")
+			s.after(30 * time.Second)
+		}
+		s.want("it is not taken", map[string]string{"web": "n2"})
+		if s.edited != edited {
+			t.Errorf("%d writes", s.edited-edited)
+		}
+	})
+}
+
+func TestTwoNodesThatAreUnknownDoNotTakeANameInTurns(t *testing.T) {
+	play(t, func(s *stage) {
+		s.agents["n3"].end()
+		for _, node := range []string{"n1", "n2"} {
+			s.agents[node].runs("web", "10.55.0.7")
+			s.after(time.Minute)
+		}
+		for _, node := range []string{"n1", "n2"} {
+			_ = s.nodes.Publish(node, types.Node{Name: node, UID: "uid-" + node, UUID: device(node).String(), Ready: types.ConditionUnknown})
+		}
+		edited := s.edited
+		s.after(time.Hour)
+		if n := s.edited - edited; n > 1 {
+			t.Errorf("%d writes", n)
+		}
+	})
+}
+
 func TestANameDoesNotStayWithACopyOnALostNode(t *testing.T) {
 	play(t, func(s *stage) {
 		ready := func(is types.ConditionStatus) {

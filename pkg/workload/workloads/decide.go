@@ -66,7 +66,7 @@ type volumes struct {
 // running is a pod or an instance of a set.
 type running struct {
 	what, set, node string
-	ends            bool
+	ends, over      bool // over: it has failed, or succeeded
 	claims          []string
 }
 
@@ -107,7 +107,7 @@ func decide(f facts) action {
 	at := f.request.RequestedAt
 	unsure := !at.IsZero() && at.Equal(a.status.Tried) && !at.Equal(a.status.Heard) && !f.working
 	if unsure && f.unseen == "" && f.disabled.UID != "" {
-		a.status.Heard, unsure = at, false
+		a.status.Heard, a.heard, unsure = at, at, false
 	}
 	asked := f.asks(a.status.Heard) && !unsure
 	a.status.Waits, a.status.Stale = nil, f.unseen != ""
@@ -121,7 +121,7 @@ func decide(f facts) action {
 		f.judge(&a)
 		f.pace(&a)
 	}
-	if f.failed != "" && (asked || len(a.status.Waits) > 0) {
+	if f.failed != "" && (asked || unsure || len(a.status.Waits) > 0) {
 		a.waits("The last try failed: %s.", f.failed)
 	}
 	switch when := at.UTC().Format(time.RFC3339); {
@@ -339,17 +339,18 @@ func (f facts) enable(a *action) {
 	}
 }
 
-// former is what a set was. KubeVirt makes no instance for a paused set: one that had some is
-// paused once it has them again.
+// former is what a set was. KubeVirt makes no instance for a paused set, nor one in place of one
+// that has failed: one that had some is paused once it has them again. Before it is scaled up,
+// what there is may be about to end.
 func (f facts) former(s types.AppSet) types.SetScale {
-	has := int32(0)
+	has, had := int32(0), s.Former.Instances
 	for _, r := range f.copies[s.UID] {
-		if !r.ends {
+		if !r.ends && !r.over {
 			has++
 		}
 	}
-	if s.Former.Paused && has < s.Former.Instances {
-		return types.SetScale{Replicas: s.Former.Instances, Former: s.Former}
+	if s.Former.Paused && had > 0 && (has < had || s.Paused || s.Wanted != had) {
+		return types.SetScale{Replicas: had, Former: s.Former}
 	}
 	return types.SetScale{Replicas: s.Former.Replicas, Paused: s.Former.Paused}
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -174,12 +175,13 @@ func (c *Component) copies(sets map[string]types.AppSet) map[string][]running {
 	of := map[string][]running{}
 	for _, p := range c.pods.Of(c.AppPods, stops, func(p types.Pod) bool { return counts(types.KindReplicaSet, p.Owner, p.Terminating()) }) {
 		if p.Phase != types.PodSucceeded && p.Phase != types.PodFailed {
-			of[p.Owner.UID] = append(of[p.Owner.UID], running{"pod " + p.Name, p.Owner.Name, p.NodeName, p.Terminating(), p.Claims})
+			of[p.Owner.UID] = append(of[p.Owner.UID], running{"pod " + p.Name, p.Owner.Name, p.NodeName, p.Terminating(), false, p.Claims})
 		}
 	}
 	for _, v := range c.VMIs.All() {
 		if ends := !v.Deleted.IsZero(); counts(types.KindVMIReplicaSet, v.Owner, ends) {
-			of[v.Owner.UID] = append(of[v.Owner.UID], running{"virtual machine instance " + v.Name, v.Owner.Name, v.NodeName, ends, v.Claims})
+			over := v.Phase == types.VMISucceeded || v.Phase == types.VMIFailed
+			of[v.Owner.UID] = append(of[v.Owner.UID], running{"virtual machine instance " + v.Name, v.Owner.Name, v.NodeName, ends, over, v.Claims})
 		}
 	}
 	return of
@@ -207,6 +209,7 @@ func (c *Component) paused(sets map[string]types.AppSet) map[string]int32 {
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	c.memory = a.memory
 	if err := c.Status.Publish(types.Global, a.status); err != nil {
+		c.unmade = f.unmade // the status that says so was not written
 		return fmt.Errorf("publish status of workloads: %w", err)
 	}
 	if a.status.Phase != f.last.Phase {
@@ -250,11 +253,16 @@ func (c *Component) ask(ctx context.Context, self string, r types.WorkloadsReque
 	switch {
 	case err == nil:
 		return outcome{heard: r.RequestedAt}
-	case r.Disable && !errors.Is(err, types.ErrNoAPI) && (errors.Is(err, types.ErrNoAnswer) || ctx.Err() != nil):
-		c.Log.WithError(err).Error("it is not known whether the workloads were disabled")
-		return outcome{}
+	case r.Disable && !unsent(err) && (errors.Is(err, types.ErrNoAnswer) || ctx.Err() != nil):
+		return outcome{err: fmt.Errorf("it is not known whether the workloads were disabled: %w", err)}
 	}
 	return outcome{unmade: r.RequestedAt, err: err}
+}
+
+// unsent reports that a request did not reach the API server.
+func unsent(err error) bool {
+	var dialed *net.OpError
+	return errors.Is(err, types.ErrNoAPI) || errors.As(err, &dialed) && dialed.Op == "dial"
 }
 
 // carryOut makes the changes, if what they are for still holds.

@@ -2,7 +2,9 @@ package workloads
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -314,6 +316,7 @@ func TestADisableThatMayHaveBeenCarriedOutIsNotRepeated(t *testing.T) {
 		"the request is lost":       {false, types.ErrNoAnswer, types.WorkloadsEnabled, 0},
 		"it was refused":            {false, types.ErrRefused, types.WorkloadsDisabled, 1},
 		"nobody was asked":          {false, fmt.Errorf("%w: %w", types.ErrNoAnswer, types.ErrNoAPI), types.WorkloadsDisabled, 1},
+		"nobody could be reached":   {false, fmt.Errorf("%w: %w", types.ErrNoAnswer, &net.OpError{Op: "dial", Err: errors.New("connection refused")}), types.WorkloadsDisabled, 1},
 		"the agent dies before it":  {false, nil, types.WorkloadsEnabled, 0},
 		"the agent dies after that": {true, nil, types.WorkloadsEnabled, 1}, // enabled on another node before it is back
 	} {
@@ -360,6 +363,46 @@ func TestADisableThatMayHaveBeenCarriedOutIsNotRepeated(t *testing.T) {
 				w.is("n1", types.WorkloadsEnabled, "")
 			})
 		})
+	}
+}
+
+func TestADisableWhoseAnswerWasLostIsHeardForGood(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.agents["n1"].kube = &failing{world: w, made: true, err: types.ErrNoAnswer}
+		w.start()
+		w.ask("n1", false) // of that it is known what came of it
+		w.pass(time.Minute)
+		w.ask("n1", true)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsDisabled, "")
+		w.ask("n2", false)
+		w.pass(time.Minute)
+		w.is("n1", types.WorkloadsEnabled, "")
+	})
+}
+
+// KubeVirt makes no instance for a paused set, nor one in place of one that has failed.
+func TestWhenASetThatWasPausedIsPausedAgain(t *testing.T) {
+	former := &types.FormerScale{UID: "u1", Replicas: 1, Paused: true, Instances: 1}
+	up := types.AppSet{UID: "u1", Wanted: 1, Former: former}
+	for name, row := range map[string]struct {
+		set    types.AppSet
+		copies []running
+		paused bool
+	}{
+		"its instance is there":   {up, []running{{}}, true},
+		"it has none yet":         {up, nil, false},
+		"it ends":                 {up, []running{{ends: true}}, false},
+		"it has failed":           {up, []running{{over: true}}, false},
+		"it is not scaled up yet": {types.AppSet{UID: "u1", Former: former}, []running{{}}, false},
+		"it is not scaled up, and is still paused": {types.AppSet{UID: "u1", Paused: true, Former: former}, []running{{}}, false},
+		"it had none": {types.AppSet{UID: "u1", Paused: true, Former: &types.FormerScale{UID: "u1", Replicas: 1, Paused: true}}, nil, true},
+	} {
+		to := facts{copies: map[string][]running{"u1": row.copies}}.former(row.set)
+		if to.Replicas != 1 || to.Paused != row.paused || (to.Former == nil) != row.paused {
+			t.Errorf("%s: %+v", name, to)
+		}
 	}
 }
 
