@@ -180,14 +180,14 @@ func TestNothingIsDoneToAnotherProcess(t *testing.T) {
 		h := newHost(t)
 		h.start("cluster-init.sh", "k3s", "server")
 		found := h.find()
-		cmd := exec.Command("/bin/sleep", "1000")
+		cmd := exec.Command("/bin/sleep", "infinity")
 		cmd.Env = []string{"SECRET=x"}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		h.write("k3s.pid", strconv.Itoa(cmd.Process.Pid), 0o644)
-		if _, err := h.Find(); err == nil || !strings.Contains(err.Error(), "is not k3s server") || strings.Contains(err.Error(), "1000") {
+		if _, err := h.Find(); err == nil || !strings.Contains(err.Error(), "is not k3s server") || strings.Contains(err.Error(), "infinity") {
 			t.Errorf("the error is %v", err)
 		}
 		found.PID = cmd.Process.Pid
