@@ -42,6 +42,9 @@ const (
 	VMIUnknown    VMIPhase = "Unknown"
 )
 
+// IsFinal reports that an instance will not run again, as KubeVirt's own IsFinal does.
+func (p VMIPhase) IsFinal() bool { return p == VMISucceeded || p == VMIFailed }
+
 // VMI is the part of a KubeVirt VirtualMachineInstance of eve-kube-app that
 // components reason about.
 type VMI struct {

@@ -2,8 +2,6 @@ package appscmd
 
 import (
 	"context"
-	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
-	"github.com/zedkube/zedkube/pkg/operate/operator"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
@@ -198,28 +195,14 @@ func TestVMIDetachLeavesTheRequestOfALaterCommand(t *testing.T) {
 func TestVMIDetachTakesBackWhatHasFailed(t *testing.T) {
 	t.Parallel()
 	s := detachWith(t)
-	topic, err := operator.Open[types.AppDetachRequest](s.root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", device.Options{Root: s.root}.Paths().Socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.agent(func(w http.ResponseWriter, r *http.Request, carryOut func()) {
+		carryOut()
 		if r.Method == http.MethodDelete {
-			if err := topic.Unpublish(detachApp); err != nil {
-				t.Error(err)
-			}
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		body, _ := io.ReadAll(r.Body)
-		cmdtest.Lay(t, filepath.Join(s.root, "run", device.CommandAgent, "AppDetachRequest", detachApp+".json"), string(body))
 		http.Error(w, "the disk is broken", http.StatusInternalServerError)
-	})}
-	go func() { _ = agent.Serve(l) }()
-	defer agent.Close()
+	})
 	if code, err := s.run(t.Context(), "n3", detachDomain); code != terminal.ExitNotPublished || !strings.Contains(err.Error(), "the disk is broken") {
 		t.Errorf("exit code %d: %v", code, err)
 	}

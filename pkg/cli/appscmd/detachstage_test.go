@@ -3,18 +3,24 @@ package appscmd
 import (
 	"bytes"
 	"context"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/operator"
 	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -71,6 +77,39 @@ func detachWith(t *testing.T, say ...types.AppRepairStatus) *detachStage {
 	t.Cleanup(func() { cancel(); running.Wait() })
 	return s
 }
+
+// agent plays the agent at its socket: answer says what comes of a request, and carryOut does what that asks for.
+func (s *detachStage) agent(answer func(w http.ResponseWriter, r *http.Request, carryOut func())) {
+	s.Helper()
+	topic, err := operator.Open[types.AppDetachRequest](s.root)
+	if err != nil {
+		s.Fatal(err)
+	}
+	l, err := net.Listen("unix", device.Options{Root: s.root}.Paths().Socket)
+	if err != nil {
+		s.Fatal(err)
+	}
+	agent := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, func() {
+			if r.Method == http.MethodDelete {
+				if err := topic.Unpublish(detachApp); err != nil {
+					s.Error(err)
+				}
+				return
+			}
+			body, _ := io.ReadAll(r.Body)
+			s.lay(string(body))
+		})
+	})}
+	go func() { _ = agent.Serve(l) }()
+	s.Cleanup(func() { _ = agent.Close() })
+}
+
+func (s *detachStage) file() string {
+	return filepath.Join(s.root, "run", device.CommandAgent, "AppDetachRequest", detachApp+".json")
+}
+
+func (s *detachStage) lay(request string) { cmdtest.Lay(s.T, s.file(), request) }
 
 func (s *detachStage) says(status types.AppRepairStatus) {
 	if err := s.repairs.Publish(detachApp, status); err != nil {

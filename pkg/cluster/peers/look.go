@@ -46,7 +46,7 @@ func Places(peers []types.ClusterPeer) []Place {
 	return out
 }
 
-// lookWithin is how long a look at so many places may take, if none of them answers.
+// lookWithin is how long a look at that many places may take where none of them answers.
 func lookWithin(places int) time.Duration {
 	return lookTimeout + time.Duration(places/atOnce)*reach.DialTimeout
 }

@@ -1,9 +1,7 @@
 package localserver
 
 import (
-	"context"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/operate/operator"
 	"github.com/zedkube/zedkube/types"
 )
@@ -33,16 +32,10 @@ func TestARequestInFlightWhenTheAgentEndsIsStillMade(t *testing.T) {
 		Methods: []string{http.MethodPut, http.MethodDelete},
 	}
 	end := run(t, c)
-	for range 200 {
-		if conn, err := net.Dial("unix", c.Socket); err == nil {
-			conn.Close()
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", c.Socket)
-	}}}
+	client := boundedhttp.NewSocketClient(c.Socket)
+	client.Timeout = patience
+	defer client.CloseIdleConnections()
+	eventually(t, answers(client, "http://zedkube/metrics", "200 numbers"))
 	type answer struct {
 		code int
 		text string

@@ -337,7 +337,7 @@ func (f facts) stuck(a app, v types.VMI) (why string, after time.Duration) {
 func (f facts) outdated(a app, v types.VMI) (why string, after time.Duration) {
 	is, was := a.set.Affinity, v.Affinity
 	same := is.Node == was.Node && is.Required == was.Required
-	ended := !v.Deleted.IsZero() || v.Phase == types.VMISucceeded || v.Phase == types.VMIFailed
+	ended := !v.Deleted.IsZero() || v.Phase.IsFinal()
 	if same || ended || is.Node == "" || !is.Required && !was.Required {
 		return "", 0
 	}

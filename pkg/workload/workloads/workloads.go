@@ -180,8 +180,7 @@ func (c *Component) copies(sets map[string]types.AppSet) map[string][]running {
 	}
 	for _, v := range c.VMIs.All() {
 		if ends := !v.Deleted.IsZero(); counts(types.KindVMIReplicaSet, v.Owner, ends) {
-			over := v.Phase == types.VMISucceeded || v.Phase == types.VMIFailed
-			of[v.Owner.UID] = append(of[v.Owner.UID], running{"virtual machine instance " + v.Name, v.Owner.Name, v.NodeName, ends, over, v.Claims})
+			of[v.Owner.UID] = append(of[v.Owner.UID], running{"virtual machine instance " + v.Name, v.Owner.Name, v.NodeName, ends, v.Phase.IsFinal(), v.Claims})
 		}
 	}
 	return of
@@ -199,7 +198,7 @@ func (c *Component) paused(sets map[string]types.AppSet) map[string]int32 {
 		return nil
 	}
 	for _, v := range c.VMIs.All() {
-		if _, of := has[v.Owner.UID]; of && v.Deleted.IsZero() && v.Phase != types.VMISucceeded && v.Phase != types.VMIFailed {
+		if _, of := has[v.Owner.UID]; of && v.Deleted.IsZero() && !v.Phase.IsFinal() {
 			has[v.Owner.UID]++
 		}
 	}
