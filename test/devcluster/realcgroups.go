@@ -37,11 +37,14 @@ func newCgroups(mounts string) (*cgroups, error) {
 	}
 	defer file.Close()
 	at := map[string][]string{} // by type of filesystem
+	var seen []string           // devices
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		left, right, _ := strings.Cut(lines.Text(), " - ")
 		where, kind := strings.Fields(left), strings.Fields(right)
-		if len(where) > 4 && len(kind) > 0 && !slices.Contains(at[kind[0]], where[4]) {
+		// A hierarchy that is mounted again, by another program for a while, is the same one.
+		if len(where) > 4 && len(kind) > 0 && !slices.Contains(seen, where[2]) {
+			seen = append(seen, where[2])
 			at[kind[0]] = append(at[kind[0]], where[4])
 		}
 	}

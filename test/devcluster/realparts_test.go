@@ -37,12 +37,12 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// mountinfo is a file that says what is mounted where.
-func mountinfo(t *testing.T, mounts ...[2]string) string {
+// mountinfo is a file that says which devices are mounted where, with the type of filesystem.
+func mountinfo(t *testing.T, mounts ...[3]string) string {
 	t.Helper()
 	text := ""
 	for _, m := range mounts {
-		text += "31 23 0:28 / " + m[0] + " rw,relatime shared:9 - " + m[1] + " none rw\n"
+		text += "31 23 " + m[0] + " / " + m[1] + " rw,relatime shared:9 - " + m[2] + " none rw\n"
 	}
 	return filepath.Join(tree(t, map[string]string{"mountinfo": text}), "mountinfo")
 }
@@ -50,8 +50,9 @@ func mountinfo(t *testing.T, mounts ...[2]string) string {
 func TestControlGroupsAreMadeInEveryHierarchy(t *testing.T) {
 	root := tree(t, map[string]string{"cpuset/cpuset.cpus": "0-3", "cpuset/cpuset.mems": "0", "memory/": "", "unified/": ""})
 	g, err := newCgroups(mountinfo(t,
-		[2]string{root, "tmpfs"}, [2]string{root + "/cpuset", "cgroup"}, [2]string{root + "/memory", "cgroup"},
-		[2]string{root + "/memory", "cgroup"}, [2]string{root + "/unified", "cgroup2"},
+		[3]string{"0:28", root, "tmpfs"}, [3]string{"0:29", root + "/cpuset", "cgroup"}, [3]string{"0:30", root + "/memory", "cgroup"},
+		[3]string{"0:30", root + "/memory", "cgroup"}, [3]string{"0:31", root + "/unified", "cgroup2"},
+		[3]string{"0:31", root + "/of-another-program/no-longer-there", "cgroup2"},
 	))
 	if err != nil || g.unified || len(g.dirs) != 3 {
 		t.Fatalf("found %+v, %v", g, err)
@@ -74,7 +75,7 @@ func TestControlGroupsAreMadeInEveryHierarchy(t *testing.T) {
 
 func TestControlGroupsOfVersion2GetTheirControllers(t *testing.T) {
 	root := tree(t, map[string]string{"cgroup.controllers": "cpu memory rdma\n", "cgroup.subtree_control": ""})
-	g, err := newCgroups(mountinfo(t, [2]string{root, "cgroup2"}))
+	g, err := newCgroups(mountinfo(t, [3]string{"0:28", root, "cgroup2"}))
 	if err != nil || !g.unified {
 		t.Fatalf("found %+v, %v", g, err)
 	}
@@ -96,7 +97,7 @@ func TestControlGroupsOfVersion2GetTheirControllers(t *testing.T) {
 }
 
 func TestWithoutControlGroupsThereAreNoRealNodes(t *testing.T) {
-	if g, err := newCgroups(mountinfo(t, [2]string{"/", "ext4"})); err == nil {
+	if g, err := newCgroups(mountinfo(t, [3]string{"254:0", "/", "ext4"})); err == nil {
 		t.Errorf("found %+v", g)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/zedkube/zedkube/test/agent"
 )
@@ -83,17 +84,9 @@ func startSystemd(t *testing.T, program string, units map[string]string) *system
 // what systemd has made in it.
 func controlGroup(t *testing.T) *os.File {
 	t.Helper()
-	// Of its own: where those of the machine are mounted is not said anywhere, and they may be of version 1.
-	top := t.TempDir()
-	if err := syscall.Mount("none", top, "cgroup2", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, ""); err != nil {
-		t.Fatal("mount the control groups: ", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(top, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	dir, err := os.MkdirTemp(top, "packaging-")
+	// A mount of its own: those of the machine may be of version 1. It is at no path, or another test could take it for one of these.
+	top := detachedCgroup2(t)
+	dir, err := os.MkdirTemp(fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), top.Fd()), "packaging-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +102,26 @@ func controlGroup(t *testing.T) *os.File {
 	}
 	t.Cleanup(func() { _ = group.Close() })
 	return group
+}
+
+// detachedCgroup2 is the top of the control groups of version 2.
+func detachedCgroup2(t *testing.T) *os.File {
+	t.Helper()
+	kind, err := unix.Fsopen("cgroup2", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		t.Fatal("open the control groups: ", err)
+	}
+	defer unix.Close(kind)
+	if err := unix.FsconfigCreate(kind); err != nil {
+		t.Fatal("open the control groups: ", err)
+	}
+	fd, err := unix.Fsmount(kind, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		t.Fatal("mount the control groups: ", err)
+	}
+	top := os.NewFile(uintptr(fd), "cgroup2")
+	t.Cleanup(func() { _ = top.Close() })
+	return top
 }
 
 // run runs a command in the shell of the host.
