@@ -43,7 +43,8 @@ type WorkloadsStatus struct {
 	Stale      bool           // the cluster is not fully known: this is from before
 	Waits      []string       // what is still to be done, sentences, bounded
 	Heard      time.Time      // RequestedAt of the last request that was carried out here
-	Tried      time.Time      `json:",omitzero"` // RequestedAt of the last request to disable that may have been: it is not repeated
+	Tried      time.Time      `json:",omitzero"`  // RequestedAt of the last request that may have been carried out
+	TriedUID   string         `json:",omitempty"` // of the DisabledWorkloads that it deletes, "" where it is to disable
 }
 
 // Off reports that the workloads are disabled or about to be.

@@ -99,24 +99,28 @@ func decide(f facts) action {
 		a.status.Heard = f.heard
 	}
 	if f.unmade.Equal(a.status.Tried) {
-		a.status.Tried = time.Time{}
+		a.status.Tried, a.status.TriedUID = time.Time{}, ""
 	}
 	a.unmade = time.Time{}
-	// A request to disable whose outcome is not known may have been carried out, and taken back on
-	// another node since: it is never made twice.
+	// A request whose outcome is not known may have been carried out, and taken back on another node
+	// since: that to disable is never made twice, that to enable deletes no other object than before.
 	at := f.request.RequestedAt
-	unsure := !at.IsZero() && at.Equal(a.status.Tried) && !at.Equal(a.status.Heard) && !f.working
-	if unsure && f.unseen == "" && f.disabled.UID != "" {
-		a.status.Heard, a.heard, unsure = at, at, false
+	tried := !at.IsZero() && at.Equal(a.status.Tried) && !at.Equal(a.status.Heard) && !f.working
+	if tried && f.unseen == "" && f.disabled.UID != a.status.TriedUID {
+		a.status.Heard, a.heard, tried = at, at, false
 	}
+	unsure := tried && f.request.Disable
 	asked := f.asks(a.status.Heard) && !unsure
 	a.status.Waits, a.status.Stale = nil, f.unseen != ""
 	if a.status.Stale {
 		a.since, a.stopped = 0, 0
 		a.waits("The cluster is not fully known: %s.", f.unseen)
 	} else {
-		if a.ask = asked && !f.working && f.uptime >= f.rest; a.ask && f.request.Disable {
-			a.status.Tried = at
+		if a.ask = asked && !f.working && f.uptime >= f.rest; a.ask {
+			a.status.Tried, a.status.TriedUID = at, ""
+			if !f.request.Disable {
+				a.status.TriedUID = f.disabled.UID
+			}
 		}
 		f.judge(&a)
 		f.pace(&a)

@@ -219,7 +219,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	}
 	switch {
 	case a.ask:
-		c.working.Begin(ctx, actTimeout, func(ctx context.Context) outcome { return c.ask(ctx, f.self.Name, f.request, f.now) })
+		c.working.Begin(ctx, actTimeout, func(ctx context.Context) outcome { return c.ask(ctx, f) })
 	case len(a.changes) > 0:
 		c.working.Begin(ctx, actTimeout, func(ctx context.Context) outcome {
 			return outcome{err: c.Kube.Repair(ctx, f.self.Name, func(ctx context.Context) error { return c.carryOut(ctx, f, a.changes) })}
@@ -238,22 +238,25 @@ func (c *Component) readVolumes(ctx context.Context) volumes {
 }
 
 // ask writes into the cluster what an operator has asked for here.
-func (c *Component) ask(ctx context.Context, self string, r types.WorkloadsRequest, now time.Time) outcome {
+func (c *Component) ask(ctx context.Context, f facts) outcome {
+	r := f.request
 	reason := phrase.Cut(strings.ToValidUTF8(r.Reason, "?"), longestReason)
 	ctx = types.Because(ctx, "OPERATOR", reason)
 	var err error
 	if r.Disable {
-		err = c.Kube.DisableWorkloads(ctx, types.DisabledWorkloads{By: self, Reason: reason, Since: now.UTC()})
-	} else if d, failed := c.Kube.DisabledWorkloads(ctx); failed != nil || d.UID != "" {
-		if err = failed; err == nil {
-			err = c.Kube.EnableWorkloads(ctx, d)
-		}
+		err = c.Kube.DisableWorkloads(ctx, types.DisabledWorkloads{By: f.self.Name, Reason: reason, Since: f.now.UTC()})
+	} else if d, failed := c.Kube.DisabledWorkloads(ctx); failed != nil {
+		return outcome{unmade: r.RequestedAt, err: failed}
+	} else if d.UID != "" && d.UID != f.disabled.UID {
+		return outcome{unmade: r.RequestedAt, err: fmt.Errorf("enable workloads: %w", types.ErrConflict)}
+	} else if d.UID != "" {
+		err = c.Kube.EnableWorkloads(ctx, d)
 	}
 	switch {
 	case err == nil:
 		return outcome{heard: r.RequestedAt}
-	case r.Disable && !unsent(err) && (errors.Is(err, types.ErrNoAnswer) || ctx.Err() != nil):
-		return outcome{err: fmt.Errorf("it is not known whether the workloads were disabled: %w", err)}
+	case !unsent(err) && (errors.Is(err, types.ErrNoAnswer) || ctx.Err() != nil):
+		return outcome{err: fmt.Errorf("it is not known whether the workloads were %s: %w", map[bool]string{true: "disabled", false: "enabled"}[r.Disable], err)}
 	}
 	return outcome{unmade: r.RequestedAt, err: err}
 }

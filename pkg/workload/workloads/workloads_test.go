@@ -281,7 +281,7 @@ func TestARequestIsCarriedOutOnce(t *testing.T) {
 	})
 }
 
-// failing fails the first request to disable, which may have been carried out.
+// failing fails the first request to disable, or to enable, which may have been carried out.
 type failing struct {
 	*world
 	made bool
@@ -290,12 +290,20 @@ type failing struct {
 }
 
 func (f *failing) DisableWorkloads(ctx context.Context, d types.DisabledWorkloads) error {
+	return f.do(ctx, func() error { return f.world.DisableWorkloads(ctx, d) })
+}
+
+func (f *failing) EnableWorkloads(ctx context.Context, d types.DisabledWorkloads) error {
+	return f.do(ctx, func() error { return f.world.EnableWorkloads(ctx, d) })
+}
+
+func (f *failing) do(ctx context.Context, write func() error) error {
 	first := false
 	if f.once.Do(func() { first = true }); !first {
-		return f.world.DisableWorkloads(ctx, d)
+		return write()
 	}
 	if f.made {
-		_ = f.world.DisableWorkloads(ctx, d)
+		_ = write()
 	}
 	if f.err == nil {
 		<-ctx.Done()
@@ -380,6 +388,52 @@ func TestADisableWhoseAnswerWasLostIsHeardForGood(t *testing.T) {
 		w.pass(time.Minute)
 		w.is("n1", types.WorkloadsEnabled, "")
 	})
+}
+
+func TestAnEnableThatMayHaveBeenCarriedOutDoesNotEndALaterDisable(t *testing.T) {
+	for name, row := range map[string]struct {
+		made  bool
+		err   error
+		again bool // disabled on another node meanwhile
+		phase types.WorkloadsPhase
+	}{
+		"the answer is lost":  {true, types.ErrNoAnswer, false, types.WorkloadsEnabled},
+		"the request is lost": {false, types.ErrNoAnswer, false, types.WorkloadsEnabled},
+		"it was refused":      {false, types.ErrRefused, false, types.WorkloadsEnabled},
+		"the answer is lost, and they are disabled again":      {true, types.ErrNoAnswer, true, types.WorkloadsDisabled},
+		"the agent dies before it":                             {false, nil, false, types.WorkloadsEnabled},
+		"the agent dies after it":                              {true, nil, false, types.WorkloadsEnabled},
+		"the agent dies after it, and they are disabled again": {true, nil, true, types.WorkloadsDisabled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.volume("")
+				n1 := w.agents["n1"]
+				w.start()
+				w.ask("n2", true)
+				w.pass(time.Minute)
+				w.is("n1", types.WorkloadsDisabled, "")
+				n1.kube = &failing{world: w, made: row.made, err: row.err}
+				w.start("n1")
+				w.ask("n1", false)
+				w.pass(time.Second)
+				if row.err == nil {
+					n1.kill()
+				}
+				if row.again {
+					w.ask("n3", true)
+				}
+				w.pass(2 * time.Second)
+				if row.err == nil {
+					w.start("n1")
+				}
+				w.pass(2 * time.Minute)
+				w.is("n1", row.phase, "")
+				w.pass(time.Hour)
+				w.is("n1", row.phase, "")
+			})
+		})
+	}
 }
 
 // KubeVirt makes no instance for a paused set, nor one in place of one that has failed.
