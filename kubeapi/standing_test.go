@@ -190,3 +190,64 @@ func TestATableIsNotCalledWholeForLongAfterItsWatchHasEnded(t *testing.T) {
 		}
 	})
 }
+
+// A table that is refused is tried seldom; that is no reason to leave others alone, whose watches end every few minutes.
+func TestATableIsListedSoonAfterItsWatchHasEndedBesideOneThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		c.Log = kubetest.Quiet()
+		api := someCluster()
+		api.apps = map[string][]any{"virtualmachineinstances": {jsonObject{"metadata": jsonObject{"name": "a", "namespace": "eve-kube-app", "uid": "1"}}}}
+		serve, refuses := endsWatches(api), when(always, 403, metav1.StatusReasonForbidden)(nil)
+		var expired atomic.Bool
+		var ended atomic.Pointer[time.Time]
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			machines := strings.HasSuffix(r.URL.Path, "/virtualmachineinstances") && isWatch(r) && r.URL.Query().Get("sendInitialEvents") != "true"
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/virtualmachines"):
+				refuses(w, r)
+			case machines && expired.Swap(false):
+				reply(w, 410, failure(410, metav1.StatusReasonExpired))
+			case machines:
+				if serve(w, r); r.Context().Err() == nil && ended.Load() == nil { // what happens from here on is not seen
+					expired.Store(true)
+					api.set(func() { api.apps = map[string][]any{"virtualmachineinstances": {}} })
+					now := time.Now()
+					ended.Store(&now)
+				}
+			default:
+				serve(w, r)
+			}
+		})})
+		defer end()
+		for ended.Load() == nil {
+			time.Sleep(time.Second)
+		}
+		for len(tb.vmis.All()) > 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if after := time.Since(*ended.Load()); after > 5*time.Second {
+			t.Errorf("an instance that is gone was shown for %v", after)
+		}
+	})
+}
+
+func TestAServerThatDoesNotEndStreamedListsIsAskedForPlainOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		c.Log = kubetest.Quiet()
+		api := someCluster()
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("sendInitialEvents") == "true" {
+				stalls(w, r)
+				return
+			}
+			api.ServeHTTP(w, r)
+		})})
+		defer end()
+		time.Sleep(5 * time.Minute)
+		if s := tb.stands(t, types.TableNodes); !s.Complete || len(tb.nodes.All()) == 0 || !tb.status().Synced {
+			t.Errorf("there are %d nodes, and the table stands %+v", len(tb.nodes.All()), s)
+		}
+	})
+}

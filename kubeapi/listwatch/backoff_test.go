@@ -13,15 +13,28 @@ func TestTurnsThatAreNotUsedAreGivenBack(t *testing.T) {
 		for range 5 { // as often as the server dies while all views wait
 			alive, kill := context.WithCancel(t.Context())
 			for range 4 {
-				go turns.wait(t.Context(), alive)
+				go turns.wait(t.Context(), alive, 0)
 			}
 			time.Sleep(100 * time.Millisecond)
 			kill()
 			synctest.Wait()
 		}
 		start := time.Now()
-		if !turns.wait(t.Context(), t.Context()) || time.Since(start) > firstGap {
+		if !turns.wait(t.Context(), t.Context(), 0) || time.Since(start) > firstGap {
 			t.Errorf("the next turn came after %v", time.Since(start))
+		}
+	})
+}
+
+func TestATableThatHasGoneWellWaitsForNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewSharedBackoff(time.Minute)
+		for range 8 { // of one that fails
+			turns.wait(t.Context(), t.Context(), 0)
+		}
+		start := time.Now()
+		if !turns.wait(t.Context(), t.Context(), steady) || time.Since(start) > firstGap {
+			t.Errorf("its next try came after %v", time.Since(start))
 		}
 	})
 }
@@ -34,7 +47,7 @@ func TestTurnsAreTakenOneByOneUntilASuccess(t *testing.T) {
 		done := make(chan time.Duration)
 		for range 8 {
 			go func() {
-				turns.wait(t.Context(), t.Context())
+				turns.wait(t.Context(), t.Context(), 0)
 				done <- time.Since(start)
 			}()
 		}

@@ -43,7 +43,7 @@ type listWatchLimiter struct {
 	onWatch func() // called when a whole list is watched on
 
 	mu         sync.Mutex // a list that hangs may outlast its try
-	unstreamed error      // what the server says to streamed lists, if it knows none
+	unstreamed error      // why no streamed lists are asked for: the server knows none, or does not end them
 	listed     time.Time  // when a list was last asked for, since the last success
 
 	// Of the present try:
@@ -79,6 +79,16 @@ func (a *listWatchLimiter) another() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.unstreamed = nil
+}
+
+// stalled notes that no whole list came in time. If it was to be streamed, plain lists are asked for
+// from now on: streamed ones may be what the server, or a proxy before it, does not end.
+func (a *listWatchLimiter) stalled() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.lists {
+		a.unstreamed = errNotWhole
+	}
 }
 
 func (a *listWatchLimiter) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -200,7 +210,7 @@ const (
 	// LastGap is the longest wait between two attempts that fail.
 	LastGap = 3 * time.Second
 	// steady is how long all views must have gone well for the next gap to be a
-	// first one again.
+	// first one again, and one for its next try to wait for no turn.
 	steady = time.Minute
 )
 
@@ -222,13 +232,13 @@ func NewSharedBackoff(last time.Duration) *SharedBackoff {
 	return &SharedBackoff{last: last, open: make(chan struct{})}
 }
 
-// wait returns when it is the caller's turn; at once when alive is done, since
-// there is another wait for that; and false when ctx is done.
-func (t *SharedBackoff) wait(ctx, alive context.Context) bool {
+// wait returns when it is the turn of the caller, whose table has gone well for so long; at once
+// when alive is done, since there is another wait for that; and false when ctx is done.
+func (t *SharedBackoff) wait(ctx, alive context.Context, well time.Duration) bool {
 	if alive.Err() != nil {
 		return ctx.Err() == nil
 	}
-	at, open := t.take()
+	at, open := t.take(well)
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
 	select {
@@ -243,8 +253,9 @@ func (t *SharedBackoff) wait(ctx, alive context.Context) bool {
 }
 
 // take returns the time of the next free turn, which is the caller's, and what
-// is closed when nobody has to wait any more.
-func (t *SharedBackoff) take() (at time.Time, open <-chan struct{}) {
+// is closed when nobody has to wait any more. A table that has gone well has not failed
+// because its watch ended: it does not take turns with those that fail.
+func (t *SharedBackoff) take(well time.Duration) (at time.Time, open <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -252,6 +263,9 @@ func (t *SharedBackoff) take() (at time.Time, open <-chan struct{}) {
 		t.gap = firstGap
 	}
 	at = now.Add(firstGap/2 + rand.N(firstGap/4))
+	if well >= steady {
+		return at, t.open
+	}
 	if at.Before(t.next) {
 		at = t.next
 	}

@@ -76,12 +76,16 @@ func (v *Table) Run(ctx context.Context, lw *cache.ListWatch, rows access.Store)
 			return
 		}
 		v.limiter.begin()
-		whole, err := v.keep(ctx, alive, reflector, rows)
+		since, err := v.keep(ctx, alive, reflector, rows)
 		if ctx.Err() != nil {
 			return
 		}
-		v.ended(err, whole, alive)
-		if !v.Backoff.wait(ctx, alive) {
+		v.ended(err, !since.IsZero(), alive)
+		well := time.Duration(0)
+		if !since.IsZero() {
+			well = time.Since(since)
+		}
+		if !v.Backoff.wait(ctx, alive, well) {
 			return
 		}
 	}
@@ -138,8 +142,8 @@ func (v *Table) await(ctx context.Context) (alive context.Context, ok bool) {
 // keep lists and watches. It returns at an error, at the end of a watch that
 // cannot be taken up again, when no list comes, and when the server is found
 // dead: what hangs on a connection to a dead server may go on hanging after its
-// return. whole says that there was a whole list.
-func (v *Table) keep(ctx, alive context.Context, reflector *cache.Reflector, rows access.Store) (whole bool, err error) {
+// return. since is when there was a whole list first, zero for none.
+func (v *Table) keep(ctx, alive context.Context, reflector *cache.Reflector, rows access.Store) (since time.Time, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(alive, func() { cancel(nil) })()
@@ -153,15 +157,18 @@ func (v *Table) keep(ctx, alive context.Context, reflector *cache.Reflector, row
 	rows.OnReplaced(func(version string) {
 		limit.Stop()
 		v.limiter.replaced()
-		whole = true
+		if since.IsZero() {
+			since = time.Now()
+		}
 		v.Status.Complete(version == noVersion)
 		v.Holds(v.Name, true)
 	})
 	err = reflector.ListAndWatchWithContext(ctx)
 	if errors.Is(context.Cause(ctx), errNotWhole) {
+		v.limiter.stalled()
 		err = errNotWhole
 	}
-	return whole, err
+	return since, err
 }
 
 // complain logs a failure to list that lasts.

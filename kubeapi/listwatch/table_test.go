@@ -34,7 +34,7 @@ func TestAListWhoseWatchIsRefusedLateIsNoSuccess(t *testing.T) {
 				log := logrus.New()
 				log.SetOutput(t.Output())
 				backoff := NewSharedBackoff(LastGap)
-				_, first := backoff.take()
+				_, first := backoff.take(0)
 				table := &Table{
 					Name: "nodes", Log: log, Liveness: access.NewLiveness(ctx, log, func(time.Time, string) {}), Backoff: backoff,
 					Status: &Status{Log: log, Table: &pubsub.Table[types.TableStatus]{}, Name: "nodes"},
