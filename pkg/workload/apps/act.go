@@ -28,6 +28,10 @@ const (
 	mostSteps = 12
 )
 
+// errLate is why a task about a lost node ends undone: between two looks at the witnesses so long has passed
+// that what one has published since may be old.
+var errLate = errors.New("its turn came too late")
+
 // task is what is done in one go under the repair lease.
 type task struct {
 	act     types.RepairAct
@@ -38,6 +42,7 @@ type task struct {
 	others  []podClaims     // what a fence of the lost node concerns
 	known   []types.Pod     // what the table has, for an unfence
 	words   types.Witnesses // at the decision
+	heard   time.Duration   // uptime when they were
 	renewed time.Time       // when the kubelet of the lost node did, by its clock
 }
 
@@ -68,6 +73,8 @@ func (c *Component) finish(out outcome) {
 	case errors.Is(out.err, types.ErrHeld):
 		rest[""] = pause{until: c.Uptime() + heldPause}
 		return
+	case errors.Is(out.err, errLate):
+		rest[""] = pause{until: c.Uptime() + heldPause}
 	case out.err != nil:
 		key := ""
 		if len(out.targets) == 0 {
@@ -210,9 +217,12 @@ func (w *worker) do(ctx context.Context) error {
 	case actFence:
 		return w.fence(w.because(ctx, target{}))
 	}
-	for _, t := range w.targets {
+	for i, t := range w.targets {
 		if w.act == types.ActFailover && w.uptime()-w.snapshot.at > freshFor {
 			if err := w.lookAgain(ctx); err != nil {
+				if errors.Is(err, errLate) {
+					w.targets = w.targets[:i] // the others are judged again, as if they had not been tried
+				}
 				return err
 			}
 			if err := w.fenceFirst(w.because(ctx, target{})); err != nil {

@@ -179,7 +179,7 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 // task is one about a lost node, or about none, and what was known of it.
 func (f facts) task(act types.RepairAct, lost types.Node) *task {
 	_, there := f.nodes[lost.Name]
-	t := &task{act: act, lost: lost, deleted: !there, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
+	t := &task{act: act, lost: lost, deleted: !there, self: f.self, words: f.words, heard: f.uptime, renewed: f.fresh.renewed[lost.UID].by}
 	if lost.Name != "" {
 		t.others = f.podClaims(lost.Name)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +73,32 @@ func TestWhatIsNotTrueAnyMoreUnderTheRightIsNotDone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Another repair of the same node, as of its workloads, may come first.
+func TestAFailoverWhoseTurnCameLateIsJudgedAgainAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var late atomic.Int32
+		for _, n := range []string{"n1", "n3"} {
+			w.agents[n].stop()
+			w.start(n, func(k Kube) Kube {
+				return &meddler{Kube: k, happens: func() {
+					if late.Add(1) <= 3 {
+						time.Sleep(30 * time.Second)
+						if got := w.verbs(); len(got) != 0 {
+							t.Errorf("done: %v", got)
+						}
+					}
+				}}
+			})
+		}
+		w.lose()
+		w.until("it was late three times", 5*time.Minute, func() bool { return late.Load() > 3 })
+		w.until("it runs on n3", 20*time.Second, func() bool { return slices.Equal(w.runsOn(), []string{"n3"}) })
+		if n := w.warnings(); n > 0 {
+			t.Errorf("%d warnings", n)
+		}
+	})
 }
 
 // Stale tables of a minority say that all others are gone; the repair lease

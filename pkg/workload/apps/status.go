@@ -137,7 +137,8 @@ func (w *worker) lookAgain(ctx context.Context) error {
 }
 
 // alive says why the lost node may not be gone, as far as fresh rows tell, "" for
-// nothing, and which node its device has just answered.
+// nothing, and which node its device has just answered. Of a word that has changed since the
+// last look nobody knows when it did: repairs of one node wait for one another.
 func (w *worker) alive(ctx context.Context, fresh []types.Node) (why, answers string, err error) {
 	nodes := map[string]types.Node{}
 	for _, n := range fresh {
@@ -150,9 +151,12 @@ func (w *worker) alive(ctx context.Context, fresh []types.Node) (why, answers st
 			return "", "", fmt.Errorf("read the Lease of %s: %w", w.lost.Name, err)
 		}
 	}
-	w.words = w.words.Hear(nodes, w.uptime())
-	now := w.now()
-	seen := w.words.Seen(now, w.uptime())
+	now, uptime := w.now(), w.uptime()
+	if uptime-w.heard > types.WitnessFresh {
+		return "", "", fmt.Errorf("check node %s: %w", w.lost.Name, errLate)
+	}
+	w.words, w.heard = w.words.Hear(nodes, uptime), uptime
+	seen := w.words.Seen(now, uptime)
 	answers = types.Answers(w.lost, nodes, seen, now)
 	if absent := w.deleted && renewed.IsZero(); !absent && !renewed.Equal(w.renewed) {
 		return fmt.Sprintf("the Lease of %s was renewed", w.lost.Name), answers, nil

@@ -2,6 +2,7 @@ package apps
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -75,25 +76,27 @@ func (k *slow) NoteRepair(_ context.Context, set types.AppSet, _ types.RepairNot
 
 func TestALongTaskLooksAgainAndAgain(t *testing.T) {
 	rows := map[string]struct {
-		then func(*scene)
+		then func(*slow)
 		want []string // whose note is written
 		err  bool
 	}{
-		"all stays as it is":    {func(*scene) {}, []string{"a", "b", "c", "d"}, false},
-		"a replica fails":       {func(s *scene) { s.storage().Replicas[1].FailedAt = now }, []string{"a", "b"}, false},
-		"the node is back":      {func(s *scene) { s.node("n2", func(n *types.Node) { n.Ready = types.ConditionTrue }) }, []string{"a", "b"}, true},
-		"the Lease is renewed":  {func(s *scene) { s.node("n2", func(n *types.Node) { n.RenewedAt = now }) }, []string{"a", "b"}, false},
-		"the device answers":    {func(s *scene) { s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:10250" }, []string{"a", "b"}, false},
-		"a witness has gone":    {func(s *scene) { s.node("n3", func(n *types.Node) { n.Witness = nil }) }, []string{"a", "b"}, false},
-		"another Node is there": {func(s *scene) { s.node("n2", func(n *types.Node) { n.UID = "uid-new" }) }, []string{"a", "b"}, true},
+		"all stays as it is":    {func(*slow) {}, []string{"a", "b", "c", "d"}, false},
+		"a replica fails":       {func(s *slow) { s.storage().Replicas[1].FailedAt = now }, []string{"a", "b"}, false},
+		"the node is back":      {func(s *slow) { s.node("n2", func(n *types.Node) { n.Ready = types.ConditionTrue }) }, []string{"a", "b"}, true},
+		"the Lease is renewed":  {func(s *slow) { s.node("n2", func(n *types.Node) { n.RenewedAt = now }) }, []string{"a", "b"}, false},
+		"the device answers":    {func(s *slow) { s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:10250" }, []string{"a", "b"}, false},
+		"a witness has gone":    {func(s *slow) { s.node("n3", func(n *types.Node) { n.Witness = nil }) }, []string{"a", "b"}, false},
+		"it takes too long":     {func(s *slow) { s.clock += types.WitnessFresh }, []string{"a", "b"}, true},
+		"another Node is there": {func(s *slow) { s.node("n2", func(n *types.Node) { n.UID = "uid-new" }) }, []string{"a", "b"}, true},
 	}
 	for row, r := range rows {
 		t.Run(row, func(t *testing.T) {
 			s := newScene()
 			s.lose()
 			s.follow()
-			k := &slow{scene: s, clock: up, then: func() { r.then(s) }}
-			w := &worker{Kube: k, task: task{act: types.ActFailover, self: s.self, lost: s.nodes["n2"]}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
+			k := &slow{scene: s, clock: up}
+			k.then = func() { r.then(k) }
+			w := &worker{Kube: k, task: task{act: types.ActFailover, self: s.self, lost: s.nodes["n2"], heard: up}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 			w.now, w.uptime = func() time.Time { return now }, func() time.Duration { return k.clock }
 			w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second}, "n3": {Round: 9, At: up - time.Second}}
 			for _, name := range []string{"a", "b", "c", "d"} {
@@ -111,5 +114,23 @@ func TestALongTaskLooksAgainAndAgain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhatWitnessesSayIsNotTakenForNewWhereTheTurnOfTheNodeCameLate(t *testing.T) {
+	for _, act := range []types.RepairAct{types.ActFailover, actFence} {
+		s := newScene()
+		s.lose()
+		s.follow()
+		k := &slow{scene: s, clock: up + 100*time.Second}
+		w := &worker{Kube: k, task: task{act: act, self: s.self, lost: s.nodes["n2"], heard: up}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
+		w.now, w.uptime = func() time.Time { return now.Add(100 * time.Second) }, func() time.Duration { return k.clock }
+		w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second}, "n3": {Round: 9, At: up - time.Second}}
+		w.targets = []target{{app: s.apps()[0], note: types.RepairNote{Act: types.ActFailover, Node: "n2"}}}
+		s.node("n1", func(n *types.Node) { n.Witness.Round = 29 })
+		s.node("n3", func(n *types.Node) { n.Witness.Round = 10 }) // its agent hangs since
+		if err := w.do(t.Context()); !errors.Is(err, errLate) || len(k.took)+len(k.noted) > 0 || k.nodes["n2"].OutOfService {
+			t.Errorf("%s: %v, %v, %v", act, err, k.noted, k.took)
+		}
 	}
 }
