@@ -302,6 +302,16 @@ type AppDetachRequest struct {
 	Force     bool   // although storage is not proved redundant
 	ID        uuid.UUID
 	Asked     time.Time
+	Uptime    time.Duration `json:",omitzero"` // since the boot, at Asked; 0 from an earlier release
+}
+
+// AskedWithin reports whether a request was made at most d ago: by the times since the boot, at of the
+// request, as the clock may be set meanwhile; by the clock only where the request has none.
+func AskedWithin(d time.Duration, asked, now time.Time, at, uptime time.Duration) bool {
+	if at > 0 {
+		return at <= uptime && uptime-at <= d
+	}
+	return now.Sub(asked).Abs() <= d
 }
 
 // AppKubeStatus is what the cluster knows of an application.

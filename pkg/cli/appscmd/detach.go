@@ -69,7 +69,7 @@ func NewVMIDetachCommand(o *device.Options) *cobra.Command {
 				defer cancel()
 			}
 			d.request.Node, d.request.AppDomain = args[0], args[1]
-			d.request.ID, d.request.Asked = uuid.New(), time.Now().UTC()
+			d.request.ID, d.request.Asked, d.request.Uptime = uuid.New(), time.Now().UTC(), device.Uptime()
 			log := openDetachLog(o.Paths(), c.OutOrStdout(), &out, c.ErrOrStderr())
 			defer log.close()
 			d.paths, d.log = o.Paths(), log
@@ -221,7 +221,7 @@ const renewEvery = 5 * time.Minute
 // is soon enough.
 func (d *detaching) renew(ask func() error) {
 	if ours, _ := d.lies(); ours {
-		d.request.Asked = time.Now().UTC()
+		d.request.Asked, d.request.Uptime = time.Now().UTC(), device.Uptime()
 		_ = ask()
 	}
 }

@@ -94,7 +94,7 @@ func TestVMIDetachAsksForWhatItWasTold(t *testing.T) {
 			t.Errorf("exit code %d", code)
 		}
 		r := <-s.heard
-		if r.Node != "press-line-3.plant" || r.AppDomain != app || !r.Force || r.Asked.Before(before) {
+		if r.Node != "press-line-3.plant" || r.AppDomain != app || !r.Force || r.Asked.Before(before) || r.Uptime <= 0 || r.Uptime > device.Uptime() {
 			t.Errorf("asked for %+v", r)
 		}
 	}
@@ -233,8 +233,8 @@ func TestVMIDetachRenewsItsRequestAsLongAsItWaits(t *testing.T) {
 				cmdtest.Lay(t, filepath.Join(d.paths.RunDir(), device.CommandAgent, "AppDetachRequest", detachApp+".json"), `{"ID":"`+lies.String()+`"}`)
 				var got []time.Duration
 				ask := func() error {
-					if !d.request.Asked.Equal(time.Now()) {
-						t.Errorf("it is renewed as of %s", d.request.Asked)
+					if !d.request.Asked.Equal(time.Now()) || d.request.Uptime <= 0 {
+						t.Errorf("it is renewed as of %s, uptime %s", d.request.Asked, d.request.Uptime)
 					}
 					got = append(got, time.Since(began))
 					return nil

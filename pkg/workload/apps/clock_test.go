@@ -48,3 +48,31 @@ func TestHowLongTheClusterIsOutOfViewIsMeasuredByTheUptime(t *testing.T) {
 		s.expect(status(types.AppKubeAPIUnreachable))
 	})
 }
+
+// A command that was killed leaves its request there.
+func TestARequestByHandIsAsOldAsTheUptimeSays(t *testing.T) {
+	for name, r := range map[string]struct {
+		at, clock, since time.Duration // uptime that the request has; since it was made, by the clock and truly
+		counts           bool
+	}{
+		"just made": {up, 0, 0, true},
+		"a quarter of an hour ago, and the clock was set": {up, time.Hour, asked, true},
+		"longer ago": {up, asked + 1, asked + 1, false},
+		"an hour ago, and the clock was set back":                         {up, 0, time.Hour, false},
+		"in a former boot":                                                {up + time.Hour, 0, 0, false},
+		"by an earlier release, just now":                                 {0, 0, 0, true},
+		"by an earlier release, longer ago":                               {0, asked + 1, asked + 1, false},
+		"by an earlier release, and the clock has been set back since":    {0, -asked, 0, true},
+		"by an earlier release, and the clock has been set back too much": {0, -asked - 1, 0, false},
+	} {
+		s := newScene()
+		s.ask(true)
+		request := s.requests[appID]
+		request.Uptime = r.at
+		s.requests[appID] = request
+		s.now, s.uptime = now.Add(r.clock), up+r.since
+		if _, counts := s.request(s.apps()[0]); counts != r.counts {
+			t.Errorf("%s: it counts: %v", name, counts)
+		}
+	}
+}

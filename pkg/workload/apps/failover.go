@@ -97,7 +97,7 @@ func (f facts) failFrom(a app) (verdict, bool) {
 
 func (f facts) request(a app) (types.AppDetachRequest, bool) {
 	r, ok := f.requests[a.key]
-	if !ok || f.now.Sub(r.Asked).Abs() > asked || appOf(r.AppDomain) != appOf(a.cfg.UUIDandVersion.UUID.String()) {
+	if !ok || !types.AskedWithin(asked, r.Asked, f.now, r.Uptime, f.uptime) || appOf(r.AppDomain) != appOf(a.cfg.UUIDandVersion.UUID.String()) {
 		return types.AppDetachRequest{}, false
 	}
 	return r, true
