@@ -10,7 +10,8 @@ import (
 type WorkloadsRequest struct {
 	RequestedAt time.Time // tells it from any other request
 	Disable     bool
-	Reason      string // for people
+	Reason      string        // for people
+	Uptime      time.Duration `json:",omitzero"` // since the boot, at RequestedAt; 0 from an earlier release
 }
 
 // DisabledWorkloads says that the workloads of the cluster are to be disabled. It is one

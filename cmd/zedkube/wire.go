@@ -239,6 +239,7 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 	routes[clusterobject.Path] = localserver.Route{
 		Handler: &clusterobject.API{
 			Object: clusterObject, Membership: memberOf, Requests: requested, RequestFile: p.TopicFile(device.CommandAgent, "ClusterLeaveRequest"),
+			Uptime: device.Uptime,
 		},
 		Methods: []string{http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodDelete}, Effect: "PATCH and DELETE: a request to leave, or to disable workloads, is made or withdrawn",
 	}

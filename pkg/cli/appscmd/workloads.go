@@ -42,7 +42,7 @@ func newWorkloadsRequestCommand(o *device.Options, use string, disable bool, sho
 		Use: use + " [--reason TEXT]", Short: short, Long: short + ".\n" + long + "\n\n" + workloadsExitCodes, Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return out.RunAction(c, func(w io.Writer) error {
-				if err := device.AskAgent(o.Paths(), types.WorkloadsRequest{RequestedAt: time.Now().UTC(), Disable: disable, Reason: reason}); err != nil {
+				if err := device.AskAgent(o.Paths(), types.WorkloadsRequest{RequestedAt: time.Now().UTC(), Uptime: device.Uptime(), Disable: disable, Reason: reason}); err != nil {
 					return err
 				}
 				fmt.Fprintf(w, "The request to %s the workloads of the cluster has been made.\nTo watch it: zedkube workloads status --watch\n", use)

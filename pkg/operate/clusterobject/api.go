@@ -52,6 +52,7 @@ type API struct {
 		// Request makes a request for who sent r, and for nil withdraws it.
 		Request(r *http.Request, topic string, value any) error
 	}
+	Uptime func() time.Duration // since the boot
 }
 
 // Failure is the answer to what is not done, in the form of Kubernetes' Status.
@@ -143,7 +144,7 @@ func (a *API) leave(r *http.Request, wanted bool, object *types.ClusterObject) *
 // disable asks that the workloads of the cluster be disabled or enabled, as zedkube workloads
 // does.
 func (a *API) disable(r *http.Request, wanted bool, object *types.ClusterObject) *Failure {
-	request := types.WorkloadsRequest{RequestedAt: time.Now().UTC(), Disable: wanted, Reason: r.URL.Query().Get("reason")}
+	request := types.WorkloadsRequest{RequestedAt: time.Now().UTC(), Uptime: a.Uptime(), Disable: wanted, Reason: r.URL.Query().Get("reason")}
 	if err := a.Requests.Request(r, "WorkloadsRequest", request); err != nil {
 		return failure(http.StatusInternalServerError, "%v", err)
 	}

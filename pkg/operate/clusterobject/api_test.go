@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -28,7 +29,7 @@ func (q *requests) Request(_ *http.Request, topic string, value any) error {
 	text := "withdraw " + topic
 	if v, ok := value.(types.WorkloadsRequest); ok {
 		text = fmt.Sprintf("make %s %v %q", topic, v.Disable, v.Reason)
-		if v.RequestedAt.IsZero() {
+		if v.RequestedAt.IsZero() || v.Uptime != time.Hour {
 			text += " at no time"
 		}
 	}
@@ -58,7 +59,7 @@ func asked(f facts, q *requests, method, target, body string) *httptest.Response
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/merge-patch+json; charset=utf-8")
-	a := &API{Object: object, Membership: membership, Requests: q}
+	a := &API{Object: object, Membership: membership, Requests: q, Uptime: func() time.Duration { return time.Hour }}
 	if q != nil {
 		a.RequestFile = q.file
 	}

@@ -164,7 +164,7 @@ func (f facts) judge(a *action) {
 // asks reports whether there is a request that is still to be carried out.
 func (f facts) asks(heard time.Time) bool {
 	at := f.request.RequestedAt
-	return !at.IsZero() && !at.Equal(heard) && f.now.Sub(at).Abs() <= askedFor
+	return !at.IsZero() && !at.Equal(heard) && types.AskedWithin(askedFor, at, f.now, f.request.Uptime, f.uptime)
 }
 
 // pace holds changes back until it is this node's turn. Where another node is faster, they

@@ -68,3 +68,25 @@ func TestWhatStillStopsIsNotStartedBesideItself(t *testing.T) {
 		}
 	}
 }
+
+func TestARequestIsAsOldAsTheUptimeSays(t *testing.T) {
+	for name, r := range map[string]struct {
+		at, clock, since time.Duration // uptime that the request has; since it was made, by the clock and truly
+		asks             bool
+	}{
+		"just made": {time.Hour, 0, 0, true},
+		"five minutes ago, and the clock was set": {time.Hour, time.Hour, askedFor, true},
+		"longer ago":                             {time.Hour, askedFor + 1, askedFor + 1, false},
+		"longer ago, and the clock was set back": {time.Hour, time.Minute, askedFor + 1, false},
+		"by an earlier release, a minute ago":    {0, time.Minute, time.Minute, true},
+	} {
+		for _, disable := range []bool{true, false} {
+			f := at("a", !disable)
+			f.request = types.WorkloadsRequest{RequestedAt: f.now, Uptime: r.at, Disable: disable}
+			f.now, f.uptime = f.now.Add(r.clock), f.uptime+r.since
+			if a := decide(f); a.ask != r.asks {
+				t.Errorf("%s: it is carried out: %v, waits %q", name, a.ask, a.status.Waits)
+			}
+		}
+	}
+}
