@@ -88,6 +88,7 @@ type action struct {
 	ask     bool
 	changes []change
 	look    bool
+	over    bool // what the last task failed at is done, or is not to be done any more
 	again   time.Duration
 }
 
@@ -107,7 +108,7 @@ func decide(f facts) action {
 	at := f.request.RequestedAt
 	tried := !at.IsZero() && at.Equal(a.status.Tried) && !at.Equal(a.status.Heard) && !f.working
 	if tried && f.unseen == "" && f.disabled.UID != a.status.TriedUID {
-		a.status.Heard, a.heard, tried = at, at, false
+		a.status.Heard, a.heard, tried, a.over = at, at, false, true
 	}
 	unsure := tried && f.request.Disable
 	asked := f.asks(a.status.Heard) && !unsure
@@ -123,9 +124,10 @@ func decide(f facts) action {
 			}
 		}
 		f.judge(&a)
+		a.over = a.over || !asked && !unsure && len(a.changes) == 0
 		f.pace(&a)
 	}
-	if f.failed != "" && (asked || unsure || len(a.status.Waits) > 0) {
+	if f.failed != "" && !a.over {
 		a.waits("The last try failed: %s.", f.failed)
 	}
 	switch when := at.UTC().Format(time.RFC3339); {

@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -87,6 +88,52 @@ func TestARequestIsAsOldAsTheUptimeSays(t *testing.T) {
 			if a := decide(f); a.ask != r.asks {
 				t.Errorf("%s: it is carried out: %v, waits %q", name, a.ask, a.status.Waits)
 			}
+		}
+	}
+}
+
+func TestTheErrorOfTheLastTaskIsToldWhileThatIsToBeDone(t *testing.T) {
+	done := func(f *facts) { f.sets = nil }
+	for name, r := range map[string]struct {
+		change func(*facts)
+		told   bool
+	}{
+		"something is to be changed":  {func(*facts) {}, true},
+		"another node has changed it": {done, false},
+		"so it has, and what stops is waited": {func(f *facts) {
+			done(f)
+			f.copies["u1"] = []running{{what: "pod p", set: "web", node: "a", ends: true}}
+		}, false},
+		"the cluster is not known": {func(f *facts) { done(f); f.unseen = "the API server does not answer" }, true},
+		"a request is to be carried out": {func(f *facts) {
+			done(f)
+			f.request = types.WorkloadsRequest{RequestedAt: f.now, Uptime: f.uptime}
+		}, true},
+		"it is void by now": {func(f *facts) {
+			done(f)
+			f.request = types.WorkloadsRequest{RequestedAt: f.now, Uptime: f.uptime - askedFor - 1}
+		}, false},
+		"one to disable may have been carried out": {func(f *facts) {
+			done(f)
+			f.disabled.UID = ""
+			f.request = types.WorkloadsRequest{RequestedAt: f.now, Uptime: f.uptime, Disable: true}
+			f.last.Tried = f.now
+		}, true},
+		"it was": {func(f *facts) {
+			f.request = types.WorkloadsRequest{RequestedAt: f.now, Uptime: f.uptime, Disable: true}
+			f.last.Tried = f.now
+		}, false},
+	} {
+		f := at("a", true)
+		for name, n := range f.nodes {
+			n.Unschedulable = true
+			f.nodes[name] = n
+		}
+		f.failed = "refused"
+		r.change(&f)
+		a := decide(f)
+		if told := slices.Contains(a.status.Waits, "The last try failed: refused."); told != r.told || a.over == r.told {
+			t.Errorf("%s: %q, over %v", name, a.status.Waits, a.over)
 		}
 	}
 }

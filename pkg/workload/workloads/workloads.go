@@ -206,7 +206,9 @@ func (c *Component) paused(sets map[string]types.AppSet) map[string]int32 {
 }
 
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
-	c.memory = a.memory
+	if c.memory = a.memory; a.over {
+		c.failed = nil
+	}
 	if err := c.Status.Publish(types.Global, a.status); err != nil {
 		c.unmade = f.unmade // the status that says so was not written
 		return fmt.Errorf("publish status of workloads: %w", err)

@@ -436,6 +436,34 @@ func TestAnEnableThatMayHaveBeenCarriedOutDoesNotEndALaterDisable(t *testing.T) 
 	}
 }
 
+// Where another node before it makes all changes, this one has no other task.
+func TestTheErrorOfALostAnswerEndsWithItsRequest(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.agents["n3"].kube = &failing{world: w, made: true, err: types.ErrNoAnswer}
+		w.start()
+		w.ask("n3", true)
+		w.pass(time.Minute)
+		w.is("n3", types.WorkloadsDisabled, "")
+		w.Change(func() {
+			for _, n := range []string{"n1", "n2"} {
+				is, _ := w.nodes.Get(n)
+				is.Drained = types.ConditionTrue
+				_ = w.nodes.Publish(n, is)
+			}
+		})
+		w.SetRepairer("somebody", 4*time.Second) // so that something is to be changed for a while
+		w.ask("n1", false)
+		for range 60 {
+			w.pass(time.Second)
+			if waits := strings.Join(w.says("n3").Waits, "\n"); strings.Contains(waits, "The last try failed") {
+				t.Fatalf("n3: %s", waits)
+			}
+		}
+		w.is("n3", types.WorkloadsEnabling, "is being drained")
+	})
+}
+
 // KubeVirt makes no instance for a paused set, nor one in place of one that has failed.
 func TestWhenASetThatWasPausedIsPausedAgain(t *testing.T) {
 	former := &types.FormerScale{UID: "u1", Replicas: 1, Paused: true, Instances: 1}
