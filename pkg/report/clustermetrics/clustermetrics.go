@@ -60,10 +60,14 @@ type Component struct {
 	round   loop.Call[[]answer]
 }
 
-// Run steps until ctx is done and returns after what is under way has ended.
+// Run steps until ctx is done and returns after what is under way has ended. The
+// metrics end with it: the Lease is given up then, and another node publishes them.
 func (c *Component) Run(ctx context.Context) {
 	defer c.round.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Leader, &c.round)
+	if err := c.Metrics.Unpublish(types.Global); err != nil {
+		c.Log.WithError(err).Error("could not withdraw the cluster's metrics on shutdown")
+	}
 }
 
 // Step looks, decides and acts once.

@@ -60,6 +60,9 @@ func play(t *testing.T, nodes int, tell func(*stage)) {
 		tell(s)
 		cancel()
 		<-done
+		if _, ok := s.metrics.Get(types.Global); ok {
+			t.Error("the leader has stopped, and its metrics are still published")
+		}
 	})
 }
 
