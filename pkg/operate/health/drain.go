@@ -58,7 +58,7 @@ func findFaultMarker(o seen, tell func(types.Finding)) {
 }
 
 // inCommand is a node's name in a command that someone may paste: only one that
-// Kubernetes takes for a node.
+// Kubernetes takes for a node. The holder of a Lease may be any text.
 func inCommand(name string) string {
 	if types.IsObjectName(name) {
 		return name
@@ -155,11 +155,12 @@ func judgeDrainLock(o seen, f nodesFacts, lock types.DrainLock, err error) types
 		return ok("It is free.")
 	}
 	held := lasting(lock.Since, o.ReadAt)
-	unlock := "if that drain is no longer needed: zedkube drain unlock " + holder
+	command := "zedkube drain unlock " + inCommand(holder)
+	unlock := "if that drain is no longer needed: " + command
 	at := slices.IndexFunc(f.List, func(n overview.ClusterNode) bool { return n.Name == holder })
 	switch {
 	case len(f.List) > 0 && at < 0:
-		return bad("zedkube drain unlock "+holder, "Node %s holds it%s, and the cluster has no such node.", holder, held)
+		return bad(command, "Node %s holds it%s, and the cluster has no such node.", holder, held)
 	case at >= 0 && f.List[at].Status != ready && o.ReadAt.Sub(lock.Since) > time.Hour:
 		return warn("repair the node. "+unlock, "Node %s holds it%s and is %s: no other node can drain.", holder, held, f.List[at].Status)
 	case !lock.Since.IsZero() && o.ReadAt.Sub(lock.Since) > types.LongCordon:

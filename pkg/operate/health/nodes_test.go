@@ -127,6 +127,19 @@ func TestDrainLock(t *testing.T) {
 	})
 }
 
+func TestAHolderThatIsNoNodesNameIsInNoCommand(t *testing.T) {
+	const holder = "node-1; reboot #"
+	lock := types.DrainLock{Holder: holder, Since: now.Add(-48 * time.Hour)}
+	for name, nodes := range map[string]nodesFacts{
+		"no such node": nodesOf(server("node-1")), "the nodes are not seen": unseen, "a node of that name": nodesOf(server(holder, silent)),
+	} {
+		f := judgeDrainLock(seen{overview.Overview{ReadAt: now}}, nodes, lock, nil)
+		if !strings.HasSuffix(f.Remedy, "zedkube drain unlock <node>") || !strings.Contains(f.Evidence, holder) {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
 func TestEtcd(t *testing.T) {
 	judge(t, []row{
 		{"all", judgeEtcd(nodesOf(server("a"), server("b"), server("c"))), OK, "All 3"},
