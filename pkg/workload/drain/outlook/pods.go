@@ -189,11 +189,15 @@ func (o StuckPod) madeAgain() bool {
 func (o StuckPod) pinned() finding {
 	p := o.Situation.Pod
 	owner := p.Owner.Kind + " " + p.Owner.Name
+	named := owner
+	if !inRemedy(p.Owner) {
+		named = "its owner"
+	}
 	return finding{
 		cause: "pinned",
 		why: fmt.Sprintf("its spec.nodeName is %s, so no scheduler moves it: %s creates it here again each time it is evicted; after %d returns it is left to go down with the device",
 			p.NodeName, owner, MaxReturns),
-		remedy: "take spec.nodeName out of the template of " + owner + ", or scale it to 0",
+		remedy: "take spec.nodeName out of the template of " + named + ", or scale it to 0",
 	}
 }
 
@@ -217,17 +221,23 @@ func (o StuckPod) comesBack() finding {
 	}
 	remedy := what + "scale " + name + " to 0"
 	switch {
-	case o.Shared && s.Pod.Owner.Name != "":
+	case o.Shared && inRemedy(s.Pod.Owner):
 		remedy = fmt.Sprintf("see what creates it, kubectl -n %s get %s %s -o yaml, and scale that to 0 or suspend it", s.Pod.Namespace, strings.ToLower(s.Pod.Owner.Kind), s.Pod.Owner.Name)
 	case s.Pod.AppDomain != "":
 		remedy = what + "stop the application at the controller"
-	case s.Pod.Owner.Name == "":
+	case !inRemedy(s.Pod.Owner):
 		remedy = fmt.Sprintf("see what creates it, kubectl -n %s get pod %s -o yaml --show-managed-fields, and stop that", s.Pod.Namespace, s.Pod.Name)
 	}
 	return finding{
 		cause: "returns", remedy: remedy,
 		why: fmt.Sprintf("%s again on this cordoned node %s%s; %s", who, times(o.Returns), how, ends),
 	}
+}
+
+// inRemedy reports that an owner's kind and name may be in a remedy, out of which people paste
+// commands: the API server takes any text for them.
+func inRemedy(o types.Owner) bool {
+	return types.IsObjectName(strings.ToLower(o.Kind)) && types.IsObjectName(o.Name)
 }
 
 func times(n int) string {

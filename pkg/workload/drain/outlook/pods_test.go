@@ -69,6 +69,23 @@ func machineOf(strategy, immovable string, more ...func(*StuckPod)) func(*StuckP
 	}
 }
 
+func TestAnOwnerThatIsNoObjectsNameIsInNoRemedy(t *testing.T) {
+	for _, owner := range []types.Owner{{Kind: "Job", Name: "x; kubectl delete ns shop"}, {Kind: "Job; reboot", Name: "x"}, {Kind: "-f", Name: "x"}, {Kind: "Job", Name: "-f"}} {
+		owner.UID = "2"
+		for name, change := range map[string]func(*StuckPod){
+			"pinned": pinned, "it comes back": func(o *StuckPod) { o.Returns = 3 }, "pods like it come back": func(o *StuckPod) { o.Returns, o.Shared = 3, true },
+			"it comes back, pinned": func(o *StuckPod) { o.Returns, o.Situation.Pinned = 3, true },
+		} {
+			o := till(change)
+			o.Situation.Pod.Owner = owner
+			b := Blockers(twelve, []StuckPod{o})[0]
+			if strings.Contains(b.Remedy, owner.Name+" ") || strings.Contains(strings.ToLower(b.Remedy), strings.ToLower(owner.Kind)+" ") || !strings.Contains(b.Why, owner.Name) {
+				t.Errorf("%s, %s %s: %+v", name, owner.Kind, owner.Name, b)
+			}
+		}
+	}
+}
+
 func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
 	both := func(fs ...func(*StuckPod)) func(*StuckPod) {
 		return func(o *StuckPod) {
