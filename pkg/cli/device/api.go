@@ -149,7 +149,13 @@ func OperatorTopic[T any](p Paths) (Requested[T], error) {
 	if err != nil {
 		return Requested[T]{}, terminal.ExitWith(terminal.ExitNotPublished, err)
 	}
-	return Requested[T]{Publication: topic, paths: p, Within: askTimeout}, nil
+	a := Requested[T]{Publication: topic, paths: p, Within: askTimeout}
+	for _, t := range OperatorTopics() {
+		if t.String() == reflect.TypeFor[T]().Name() {
+			a.topic = t
+		}
+	}
+	return a, nil
 }
 
 // AskAgent leaves v in the topic of its type, under the key for the whole device.
@@ -167,6 +173,7 @@ func AskAgent[T any](p Paths, v T) error {
 // start, and a device without a running agent can still be told what to do.
 type Requested[T any] struct {
 	*pubsub.Publication[T]
+	topic  operator.Topic
 	paths  Paths
 	Within time.Duration // how long the agent may take
 }
@@ -206,7 +213,7 @@ func (a Requested[T]) change(method, key string, body []byte, alone func() error
 	case errors.Is(err, errNoAnswer) && !bytes.Equal(lies, before):
 		err = errors.New("another command has asked for something else meanwhile")
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
-		end := CommandRecord(a.paths).Begin(operator.Asked(method, reflect.TypeFor[T]().Name(), key, peer.Self()))
+		end := a.topic.Begin(CommandRecord(a.paths), method, key, peer.Self())
 		outcome := types.OperationOK
 		if err = alone(); err != nil {
 			outcome = types.OperationFailed

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/pkg/operate/operator"
 	"github.com/zedkube/zedkube/types"
 )
@@ -139,5 +140,28 @@ func TestARequestWhoseAnswerIsLostIsAsItWasAsked(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// zedkube top asks every five seconds, also where no agent runs.
+func TestWhatIsRenewedIsNotInTheAuditWithoutAnAgentEither(t *testing.T) {
+	p := Options{Root: t.TempDir()}.Paths()
+	looks, err := OperatorTopic[types.MetricsLook](p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := errors.Join(looks.Publish("key", types.MetricsLook{At: time.Now().UTC()}), AskAgent(p, types.WorkloadsRequest{}), looks.Unpublish("key")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trail, _, err := audit.Read(p.Audit)
+	if err != nil || len(trail) == 0 {
+		t.Errorf("%+v %v", trail, err)
+	}
+	for _, o := range trail {
+		if o.Target != "topic/WorkloadsRequest/global" {
+			t.Errorf("%+v", o)
+		}
 	}
 }

@@ -189,11 +189,8 @@ func (h *Handler) do(r *http.Request, method string, topic Topic, key string, bo
 	if len(key) > 128 || !keys.MatchString(key) {
 		return errKey
 	}
-	end := func(types.OperationOutcome, error) {}
-	if !topic.renewed {
-		who, _ := peer.FromContext(r.Context())
-		end = h.Operations.Begin(Asked(method, topic.name, key, who))
-	}
+	who, _ := peer.FromContext(r.Context())
+	end := topic.Begin(h.Operations, method, key, who)
 	var err error
 	if cause := context.Cause(r.Context()); method == http.MethodPut && errors.Is(cause, context.Canceled) {
 		err = cause // the command has given up, and has said so: nobody would expect it
@@ -209,13 +206,16 @@ func (h *Handler) do(r *http.Request, method string, topic Topic, key string, bo
 	return err
 }
 
-// Asked is what the audit says of a request by method, PUT or DELETE.
-func Asked(method, topic, key string, who peer.Peer) types.Operation {
-	o := types.Operation{Component: "command", Op: "ask", Target: "topic/" + topic + "/" + key, By: "OPERATOR", From: who.Who()}
+// Begin says in the audit who asks for what by method, PUT or DELETE, before it is done.
+func (t Topic) Begin(audit types.OperationLog, method, key string, who peer.Peer) (end func(types.OperationOutcome, error)) {
+	if t.renewed {
+		return func(types.OperationOutcome, error) {}
+	}
+	o := types.Operation{Component: "command", Op: "ask", Target: "topic/" + t.name + "/" + key, By: "OPERATOR", From: who.Who()}
 	if method == http.MethodDelete {
 		o.Op = "ask no more"
 	}
-	return o
+	return audit.Begin(o)
 }
 
 func codeOf(err error) int {
