@@ -166,7 +166,7 @@ func (c *Component) asks() (pending map[string]types.Operation, silent map[strin
 		if r.Force {
 			why += ", even if its storage is not proved to be redundant"
 		}
-		stand(pending, types.Operation{At: r.Asked, Component: "apps", Op: requestDetach, Target: "app/" + app, By: byOperator, Why: why})
+		stand(pending, types.Operation{ID: requestDetach + " " + r.ID.String(), At: r.Asked, Component: "apps", Op: requestDetach, Target: "app/" + app, By: byOperator, Why: why})
 	}
 	return pending, silent
 }
@@ -191,12 +191,12 @@ func leaveWhy(r types.ClusterLeaveRequest) string {
 
 func stand(pending map[string]types.Operation, o types.Operation) {
 	o.Outcome = types.OperationOK
-	o.ID = o.Op + " " + o.By + " " + strconv.FormatInt(o.At.UnixNano(), 36)
-	if o.At.IsZero() {
+	switch {
+	case o.ID != "": // of a command that renews the time
+	case o.At.IsZero():
 		o.ID = o.Op + " " + o.By
-	}
-	if o.Op == requestDetach {
-		o.ID += " " + o.Target
+	default:
+		o.ID = o.Op + " " + o.By + " " + strconv.FormatInt(o.At.UnixNano(), 36)
 	}
 	pending[o.ID] = o
 }

@@ -24,8 +24,12 @@ func TestWhatTheDeviceIsAskedForIsOnRecord(t *testing.T) {
 		_ = s.operator.Unpublish(types.Global)
 		step()
 		_ = s.leave.Publish(types.Global, types.ClusterLeaveRequest{RequestedAt: asked.Add(2 * time.Second), Context: "moved"})
-		_ = s.detach.Publish("app-1", types.AppDetachRequest{Node: "n2", Force: true, ID: uuid.New(), Asked: asked.Add(3 * time.Second)})
-		step()
+		detach := types.AppDetachRequest{Node: "n2", Force: true, ID: uuid.New(), Asked: asked.Add(3 * time.Second)}
+		for range 2 { // it is renewed as long as the command waits
+			_ = s.detach.Publish("app-1", detach)
+			step()
+			detach.Asked = detach.Asked.Add(5 * time.Minute)
+		}
 		_ = s.detach.Unpublish("app-1") // it has run out
 		_ = s.leave.Unpublish(types.Global)
 		step()
