@@ -120,6 +120,16 @@ func TestAFifoOrADirectoryInPlaceOfARecordHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+func TestTheMembershipSaysThatTheNodeHasLeftAfterItsDrain(t *testing.T) {
+	for text, want := range map[string]bool{`{"State":"left"}`: true, `{"State":"leaving"}`: false, `{"State":"left","Without":{}}`: false, "{": false} {
+		p := deviceWith(t, `{"Phase":"Idle"}`)
+		cmdtest.Lay(t, p.PersistentFile(device.Self, "ClusterMembership"), text)
+		if r := readDrain(p, cmdtest.Now); r.left != want || len(r.Problems) > 0 {
+			t.Errorf("%s: %+v", text, r)
+		}
+	}
+}
+
 func TestALeftoverIsToldFromALivingAgent(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {

@@ -29,7 +29,7 @@ func newDrainStatusCommand(o *device.Options) *cobra.Command {
 		Use:   "status [NODE] [--cluster] [--watch]",
 		Short: "Show the progress of the drain, what blocks it and what to do about it",
 		Long: "Show the progress of this node's drain, what blocks it and what to do about it.\n" +
-			"It reads only files below <root>/run: neither the agent nor the API server has to run.\n" +
+			"It reads only files: neither the agent nor the API server has to run.\n" +
 			"Of another node, and with --cluster of all, the agent of this node asks theirs; what is watched then does not end.\n\n" + exitCodes,
 		Args:              terminal.Words(0, 1),
 		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
@@ -71,17 +71,22 @@ func NewDrainCommand(o *device.Options) *cobra.Command {
 		newKeepCordonCommand(o), newUnlockCommand(o))
 }
 
-// watch looks at the record until its drain has ended: with nil when it is complete, an
-// error with exit code 3 when it has failed or was withdrawn, and 1 before that.
+// watch looks at the record until its drain has ended: with nil when it is complete or the
+// node has left, an error with exit code 3 when it has failed or was withdrawn, and 1 before that.
 func watch(read func() drainRecord) func(context.Context) terminal.View {
 	ran := false // a drain was seen under way
 	return func(context.Context) terminal.View {
 		r := read()
 		v := view(r)
 		v.Err = terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted: the drain has not ended"))
-		if over, err := r.ending(); over {
+		over, err := r.ending()
+		ran = ran || r.underWay()
+		switch {
+		case over:
 			v.Ended, v.Err = true, err
-		} else if ran = ran || r.underWay(); ran && r.idle() {
+		case ran && r.idle() && r.left: // its last steps were shorter than the time between two looks
+			v.Ended, v.Err = true, nil
+		case ran && r.idle():
 			v.Ended, v.Err = true, terminal.ExitWith(terminal.ExitDrainFailed, errors.New("the drain was withdrawn: "+terminal.Clean(r.Progress.Reason)))
 		}
 		return v
@@ -168,6 +173,8 @@ type drainRecord struct {
 	Force     []overview.ForceFile     `json:",omitempty"` // those that are there
 	Problems  []string                 // what could not be read, and why
 	Advice    []advice
+
+	left bool // the membership says so
 }
 
 // readDrain reads all there is. What is missing or bad is said in the record.
@@ -179,6 +186,9 @@ func readDrain(p device.Paths, now time.Time) drainRecord {
 	r.Progress, r.WrittenAt = readOptional[types.NodeDrainProgress](&r, p.TopicFile(device.Self, "NodeDrainProgress"))
 	r.Status, _ = readOptional[types.NodeDrainStatus](&r, p.TopicFile(device.Self, "NodeDrainStatus"))
 	r.Request, _ = readOptional[types.NodeDrainRequest](&r, p.TopicFile(device.CommandAgent, "NodeDrainRequest"))
+	// Read after the progress: it says that the node has left before the progress no longer does.
+	m, _, _ := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
+	r.left = m.State == types.MembershipLeft && m.Without == nil // without the cluster nothing is drained
 	r.Force = overview.ForceFiles(p.Root)
 	r.Forced = slices.ContainsFunc(r.Force, func(f overview.ForceFile) bool { return f.Ignored == "" })
 	r.Advice = adviseFor(r, p)
@@ -213,7 +223,7 @@ func (r drainRecord) ending() (over bool, err error) {
 		return fails(r.Status.Status.String())
 	case r.Progress == nil || r.requestedAgain():
 		return false, nil
-	case r.Progress.Phase == types.PhaseComplete:
+	case r.Progress.Phase == types.PhaseComplete || r.Progress.Left:
 		return true, nil
 	case r.failed():
 		return fails(r.Progress.Reason)
@@ -233,7 +243,7 @@ func (r drainRecord) requestedAgain() bool {
 
 // idle reports that there is no drain, nor one about to begin.
 func (r drainRecord) idle() bool {
-	return r.Progress != nil && r.Progress.Phase == types.PhaseIdle && !r.Progress.Left && r.Request == nil
+	return r.Progress != nil && r.Progress.Phase == types.PhaseIdle && r.Request == nil
 }
 
 // underWay reports a drain that has not ended.

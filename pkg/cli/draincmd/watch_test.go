@@ -52,6 +52,10 @@ func TestWatchEndsWithTheDrain(t *testing.T) {
 	idle := inPhase(types.PhaseIdle, 0)
 	again := inPhase(types.PhaseIdle, 0)
 	again.Request = &types.NodeDrainRequest{RequestedAt: cmdtest.Now}
+	left := inPhase(types.PhaseIdle, 0)
+	left.Progress.Left = true
+	heard := inPhase(types.PhaseIdle, 0)
+	heard.left = true
 	only := func(s types.DrainStatus) drainRecord {
 		return drainRecord{ReadAt: cmdtest.Now, Agent: device.AgentLife{Runs: true}, Status: &types.NodeDrainStatus{Status: s}}
 	}
@@ -67,6 +71,10 @@ func TestWatchEndsWithTheDrain(t *testing.T) {
 		"taken back":                           {[]drainRecord{under, under, idle}, 3},
 		"idle, then it begins":                 {[]drainRecord{idle, idle, under, inPhase(types.PhaseComplete, 30)}, 0},
 		"taken back, but asked for again":      {[]drainRecord{under, again, under, inPhase(types.PhaseComplete, 30)}, 0},
+		"the node has left":                    {[]drainRecord{under, left}, 0},
+		"the node has left already":            {[]drainRecord{left}, 0},
+		"it left between two looks":            {[]drainRecord{under, heard}, 0},
+		"it left before, then a drain begins":  {[]drainRecord{heard, under, inPhase(types.PhaseComplete, 30)}, 0},
 		"no record at first":                   {[]drainRecord{{ReadAt: cmdtest.Now}, under, inPhase(types.PhaseComplete, 30)}, 0},
 		"an agent without a record: complete":  {[]drainRecord{only(types.DrainRetrying), only(types.DrainComplete)}, 0},
 		"an agent without a record: no cordon": {[]drainRecord{only(types.DrainRetrying), only(types.DrainFailedCordon)}, 3},
