@@ -20,12 +20,15 @@ const (
 )
 
 // name is a word before the sign behind which a secret stands, and flag one
-// before a blank; user is what curl has before a user and a password.
+// before a blank; user is what curl has before a user and a password, and schemes
+// before the credentials in a header.
 const (
 	name = `(?:token|passw(?:or)?d|pwd|passphrase|psk|secret|authorization|cookie|signature|credentials?|` +
 		`(?:api|access|encryption|shared|private)[-_]?key|client-key-data)[\w-]*\\*["']?\s*`
 	flag = `--?[a-z-]*(?:token|password|secret|key)\s+`
 	user = `\B(?:-u[ \t]*|--(?:proxy-)?user[ \t=]*)`
+
+	schemes = `(?:(?:bearer|basic|negotiate|token)\s+)?`
 )
 
 // onUse compiles a large pattern when it is first used: together these take half a
@@ -35,14 +38,15 @@ func onUse(pattern string) func() *regexp.Regexp {
 }
 
 // secret finds what looks like a token of k3s or a JWT, like the value of a
-// secret, quoted or not, or a block of YAML, or like a password in a URL. What its
-// groups hold stays: all but the last of them in front.
+// secret, quoted or not, or a block of YAML, or like a password in a URL. What is in
+// braces or on the next line is no value if it is a name with a colon: that has its own
+// value. What its groups hold stays: what ends a value behind it, the others in front.
 var secret = onUse(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|\beyJ[a-z0-9_-]{8,}\.[a-z0-9_-]{8,}\.[a-z0-9_-]*` +
 	`|(` + name + `[:=]\s*")(?:[^"\\]|\\.)+` +
 	`|(` + name + `[:=]\s*')(?:[^'\n]|'')+` +
 	`|(` + name + `:[ \t]*[|>][-+0-9]*[ \t]*\n)[ \t]+[^\n]*(?:\n[ \t]+[^\n]*)*` +
-	`|(` + name + `(?::=|[:=])\s*(?:-\s+)?[{\[]*(?:(?:bearer|basic|negotiate|token)\s+)?)[^\s"',;{}\[\]\\][^\s"',;]*` +
+	`|(` + name + `(?::=|[:=])[ \t]*(?:-[ \t]+)?` + schemes + `)[^\s"',;{}\[\]\\][^\s"',;]*` +
 	`|((?:` + flag + `|\bbearer\s+)\\*["'])[^"'\\\n]+` +
 	`|(` + flag + `|\bbearer\s+)[^\s"',;\\-][^\s"',;]*` +
 	`|([?&]sig=)[^\s"'&]+` +
@@ -50,7 +54,8 @@ var secret = onUse(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|(/import/)[^\s/"'?\\]+\.ya?ml\b` + // the token of a cluster that registers
 	`|(` + user + `(?:\\*["']\s*,\s*)?\\*["'][^\s:"'\\]+:)(?:[^"'\\\n]|\\[^"'\n])+` +
 	`|(` + user + `[^\s:"'\\]+:\\*["']?)(?:[^\s"'\\]|\\[^"'nrt\s])+` +
-	`|(` + name + `[:=]\s*\\+")[^\n]*?(\\+"\s*[,}\]]|\n|$)`)
+	`|(` + name + `[:=]\s*\\+")[^\n]*?(\\+"\s*[,}\]]|\n|$)` +
+	`|(` + name + `(?::=|[:=])\s*(?:\n\s*(?:-\s+)?|[{\[])[{\[]*\s*` + schemes + `)[^\s"',;{}\[\]\\:](?:[^\s"',;]*[^\s"',;:])?([\s"',;]|$)`)
 
 // weak finds what looks like a secret by the prefix that its maker gives it, by its
 // form, or as the parameter of a command. The groups in front stay.
@@ -86,7 +91,7 @@ func plainHashes(text string) string {
 }
 
 // stays is what secret leaves, around what stands for the rest.
-const stays = "${1}${2}${3}${4}${5}${6}${7}${8}${9}${10}${11}${12}" + Hidden + "${13}"
+const stays = "${1}${2}${3}${4}${5}${6}${7}${8}${9}${10}${11}${12}${14}" + Hidden + "${13}${15}"
 
 // private finds private keys as PEM, also in JSON, where line ends are escaped,
 // and one whose end was cut off; rest what is left of one whose front was.

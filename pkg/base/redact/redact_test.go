@@ -49,6 +49,7 @@ func TestSecretsGoInWhateverFormTheyAreWritten(t *testing.T) {
 		"Authorization: Negotiate SEKRET", "authorization: token SEKRET", "Cookie: sid=SEKRET", "wpa_psk=SEKRET", `psk: "SEKRET"`, "db_pwd=SEKRET",
 		"https://x/?a=b&sig=SEKRET", "https://x/?X-Amz-Signature=SEKRET", "access_key=SEKRET", "encryptionKey: SEKRET", "shared-key: SEKRET",
 		"curl -u me:SEKRET x", "curl -ume:SEKRET", `-u "me:a SEKRET"`, `-u 'me:SEKRET'`, `-u me:"SEKRET"`, `-u \"me:SEKRET\"`, `["-u","me:SEKRET"]`, `-u me:a\SEKRET`,
+		"credentials:\n  password: SEKRET", "credentials:\n  - password: \"a SEKRET\"", "secrets:\n  a-token: |\n    a SEKRET\n", "credentials: {password: SEKRET}",
 		"--user me:SEKRET", "--user=me:SEKRET", "--proxy-user me:SEKRET", "-U me:SEKRET", `{\"cmd\":\"curl -u me:SEKRET\",\"n\":1}`,
 		"https://x/v3/import/SEKRET.yaml", "https://x/v3/import/SEKRET_c-m-1.yml?a=b", "/import/aSEKRET.b.yaml",
 		"-----BEGIN PGP PRIVATE KEY BLOCK-----\nSEKRET\n-----END PGP PRIVATE KEY BLOCK-----",
@@ -84,7 +85,7 @@ func TestWhatIsNotSecretStays(t *testing.T) {
 		"waits for 1 pod: eve-kube-app/plc-0", "node/node-2", `{"Phase":"Emptying","Pods":{"Total":12}}`,
 		"5d0c7a52-3a0e-4c7e-9f1b-2f6f0c3a9e11", "https://10.0.0.1:6443/api", "2026-05-03T06:41:17.250000001Z",
 		"the key is at /persist/certs/x.key and monkeys: 3", "password=\"\" user='u'", `"tokens": []`, "a significant sign=3",
-		"eve-user: none", "kube-upgrade -unit", "/import/readme.txt", "sort -u names: 3", "curl -u me https://x",
+		"secretRef:\n  name: x", "secretRef: {name: x}", "eve-user: none", "kube-upgrade -unit", "/import/readme.txt", "sort -u names: 3", "curl -u me https://x",
 		base64.StdEncoding.EncodeToString([]byte("a certificate that everybody may read, of some length")),
 	} {
 		if got := new(Redactor).Text(text); got != text {
