@@ -24,7 +24,7 @@ const (
 // before the credentials in a header.
 const (
 	name = `(?:token|passw(?:or)?d|pwd|passphrase|psk|secret|authorization|cookie|signature|credentials?|` +
-		`(?:api|access|encryption|shared|private)[-_]?key|client-key-data)[\w-]*\\*["']?\s*`
+		`(?:api|access|encryption|shared|private)[-_]?key|client-key-data|user[-_]?data|cloud[-_]?init|env[-_]?variables)[\w-]*\\*["']?\s*`
 	flag = `--?[a-z-]*(?:token|password|secret|key)\s+`
 	user = `\B(?:-u[ \t]*|--(?:proxy-)?user[ \t=]*)`
 
@@ -38,14 +38,16 @@ func onUse(pattern string) func() *regexp.Regexp {
 }
 
 // secret finds what looks like a token of k3s or a JWT, like the value of a
-// secret, quoted or not, or a block of YAML, or like a password in a URL. What is in
-// braces or on the next line is no value if it is a name with a colon: that has its own
-// value. What its groups hold stays: what ends a value behind it, the others in front.
+// secret, quoted or not, or a block of YAML, all variables of an application, or like
+// a password in a URL. What is in braces or on the next line is no value if it is a name
+// with a colon: that has its own value. What its groups hold stays: what ends a value
+// behind it, the others in front.
 var secret = onUse(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|\beyJ[a-z0-9_-]{8,}\.[a-z0-9_-]{8,}\.[a-z0-9_-]*` +
 	`|(` + name + `[:=]\s*")(?:[^"\\]|\\.)+` +
 	`|(` + name + `[:=]\s*')(?:[^'\n]|'')+` +
 	`|(` + name + `:[ \t]*[|>][-+0-9]*[ \t]*\n)[ \t]+[^\n]*(?:\n[ \t]+[^\n]*)*` +
+	`|(env[-_]?variables\\*["']?\s*[:=]\s*(?:map\[|\{))(?:\\.|"(?:[^"\\\n]|\\.)*"?|[^\]}"\\\n])+` +
 	`|(` + name + `(?::=|[:=])[ \t]*(?:-[ \t]+)?` + schemes + `)[^\s"',;{}\[\]\\][^\s"',;]*` +
 	`|((?:` + flag + `|\bbearer\s+)\\*["'])[^"'\\\n]+` +
 	`|(` + flag + `|\bbearer\s+)[^\s"',;\\-][^\s"',;]*` +
@@ -91,7 +93,7 @@ func plainHashes(text string) string {
 }
 
 // stays is what secret leaves, around what stands for the rest.
-const stays = "${1}${2}${3}${4}${5}${6}${7}${8}${9}${10}${11}${12}${14}" + Hidden + "${13}${15}"
+const stays = "${1}${2}${3}${4}${5}${6}${7}${8}${9}${10}${11}${12}${13}${15}" + Hidden + "${14}${16}"
 
 // private finds private keys as PEM, also in JSON, where line ends are escaped,
 // and one whose end was cut off; rest what is left of one whose front was.
@@ -115,7 +117,8 @@ const longestKey = 128
 var hints = []string{
 	"token", "passw", "pwd", "passphrase", "psk", "secret", "authorization", "cookie", "signature", "sig=", "credential",
 	"apikey", "api-key", "api_key", "accesskey", "access-key", "access_key", "encryptionkey", "encryption-key", "encryption_key",
-	"sharedkey", "shared-key", "shared_key", "privatekey", "private-key", "private_key", "client-key", "bearer", "key ", "k1", "eyj", "/import/", "-u",
+	"sharedkey", "shared-key", "shared_key", "privatekey", "private-key", "private_key", "client-key",
+	"userdata", "user-data", "user_data", "cloudinit", "cloud-init", "cloud_init", "envvariables", "env-variables", "env_variables", "bearer", "key ", "k1", "eyj", "/import/", "-u",
 	"community", "k3s server", "k3s agent", "sshpass", "mysql", "mariadb", "login", "redis-cli", "ldap", "smbclient", "smbget", "rpcclient", "-passin", "-passout", "hooks.slack",
 	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "asia", "xox", "sk-", "hvs.", "aiza", "npm_", "dckr_pat_", "ya29.", "$",
 	"{sha", "{ssha", "{md5", "{smd5", "{crypt", "{pbkdf2",

@@ -65,6 +65,21 @@ func TestSecretsGoInWhateverFormTheyAreWritten(t *testing.T) {
 	}
 }
 
+// As fields of JSON they go as well.
+func TestCloudInitAndVariablesGoInText(t *testing.T) {
+	for _, text := range []string{
+		"userData: SEKRET", `user-data: "#cloud-config SEKRET"`, "CloudInitUserData=SEKRET", "userDataBase64: SEKRET", "user_data: |\n  #cloud-config\n  - [ x, SEKRET ]\n",
+		"- cloudInitNoCloud:\n    userData: |\n      #cloud-config\n      - [ x, SEKRET ]\n", "cloud-init: SEKRET",
+		"{EnvVariables:map[A:SEKRET B:SEKRET] N:1}", `"EnvVariables":{"A":"}SEKRET","B":"a \"SEKRET"},"N":1`, `\"env_variables\": {\"A\":\"x\",\"B\":\"SEKRET\"}`, `"EnvVariables":{"A":"a SEKRET`,
+	} {
+		staysNowhere(t, text, "SEKRET")
+	}
+	const log = "cloud-init[812]: Cloud-init v. 23.1 running modules: final\ncloud-init.service: done, no userdata\nthe EnvVariables of it"
+	if got := new(Redactor).Text(log); got != log {
+		t.Errorf("it became %q", got)
+	}
+}
+
 func TestASecretOfSeveralLinesGoes(t *testing.T) {
 	text := "a line\npassword: \"one\ntwo\nthree\"\nan end\ntoken:\n  abc\n"
 	want := "a line\npassword: \"(redacted)\"\nan end\ntoken:\n  (redacted)\n"
