@@ -46,7 +46,7 @@ var secret = onUse(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|\beyJ[a-z0-9_-]{8,}\.[a-z0-9_-]{8,}\.[a-z0-9_-]*` +
 	`|(` + name + `[:=]\s*")(?:[^"\\]|\\.)+` +
 	`|(` + name + `[:=]\s*')(?:[^'\n]|'')+` +
-	`|(` + name + `:[ \t]*[|>][-+0-9]*[ \t]*\n)[ \t]+[^\n]*(?:\n[ \t]+[^\n]*)*` +
+	`|(` + name + `:[ \t]*[|>][-+0-9]*[ \t\r]*\n)\s*?[ \t]+[^\n]*(?:\n\s*?[ \t]+[^\n]*)*` +
 	`|(env[-_]?variables\\*["']?\s*[:=]\s*(?:map\[|\{))(?:\\.|"(?:[^"\\\n]|\\.)*"?|[^\]}"\\\n])+` +
 	`|(` + name + `(?::=|[:=])[ \t]*(?:-[ \t]+)?` + schemes + `)[^\s"',;{}\[\]\\][^\s"',;]*` +
 	`|((?:` + flag + `|\bbearer\s+)\\*["'])[^"'\\\n]+` +
@@ -136,8 +136,18 @@ func Text(text string, known ...string) string {
 }
 
 // reach is how many lines behind a hint a secret may end: a quoted one may have
-// several.
+// several. A block of YAML ends before a line that is indented no deeper than its name.
 const reach = 8
+
+// blockOf finds in a line, in front of the name of a block of YAML that begins behind it, what
+// indents that.
+var blockOf = regexp.MustCompile(`^([ \t]*(?:-[ \t]+)*).*:[ \t]*[|>][-+0-9]*\s*$`)
+
+// below reports that a line is of a block whose name is indented by so many characters.
+func below(indent int, line string) bool {
+	rest := strings.TrimLeft(line, " \t")
+	return len(line)-len(rest) > indent || strings.TrimSpace(rest) == ""
+}
 
 func plain(text string) string {
 	text = rest.ReplaceAllString(private.ReplaceAllString(text, Hidden), Hidden)
@@ -145,13 +155,22 @@ func plain(text string) string {
 	var out strings.Builder
 	var hinted strings.Builder // lines that are looked at together
 	left := 0                  // lines that are still in reach
+	block := -1                // how the name of the block is indented that the line may be of; -1 for none
 	flush := func() {
 		out.WriteString(secret().ReplaceAllString(weak().ReplaceAllString(hinted.String(), weakStays), stays))
 		hinted.Reset()
 	}
 	for line := range strings.Lines(text) {
+		if block >= 0 && below(block, line) {
+			left = max(left, 1)
+		} else {
+			block = -1
+		}
 		if hint(line) {
 			left = reach
+			if begins := blockOf.FindStringSubmatch(line); begins != nil && block < 0 {
+				block = len(begins[1])
+			}
 		}
 		if left > 0 {
 			left--

@@ -88,6 +88,25 @@ func TestASecretOfSeveralLinesGoes(t *testing.T) {
 	}
 }
 
+func TestALongBlockOfYAMLGoesAsAWhole(t *testing.T) {
+	for name, c := range map[string]struct{ front, indent, line, after string }{
+		"token":      {"token: |\n", "  ", "\n", "an end\n"},
+		"with \\r":   {"token: |\r\n", "  ", "\r\n", "an end\r\n"},
+		"in a list":  {"- - password: >-\n", "     ", "\n", strings.Repeat("    user: me\n", reach)},
+		"cloud-init": {"- cloudInitNoCloud:\n    userData: |2\n", "      ", "\n\n \n", "- containerDisk:\n    image: x\n"},
+	} {
+		got := Text("a line\n" + c.front + strings.Repeat(c.indent+"SEKRET: a"+c.line, 300) + c.after)
+		if strings.Contains(got, "SEKRET") || !strings.HasPrefix(got, "a line\n"+c.front) || !strings.HasSuffix(got, Hidden+"\n"+c.after) {
+			t.Errorf("%s: it became %q", name, got)
+		}
+	}
+	const log = "what the tokens are of: |\n"
+	rest := strings.Repeat("  12 pods are gone\n", 2*reach)
+	if got := Text(log + rest); got != log+rest {
+		t.Errorf("it became %q", got)
+	}
+}
+
 func TestAQuoteWithoutAnEndCostsItsLine(t *testing.T) {
 	rest := strings.Repeat("a line\n", 2*reach) + `and a "quote"`
 	if got, want := Text("pass=\"a b\n"+rest), "pass=\"(redacted)\n"+rest; got != want {
