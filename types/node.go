@@ -122,6 +122,23 @@ func (n Node) InDrain() bool {
 	return n.Unschedulable && n.CordonedForDrain() && !n.TieBreaker && !n.CordonKept
 }
 
+// NotBack says what a node lacks whose drain is over to be back from it, "" for nothing.
+func (n Node) NotBack() string {
+	switch {
+	case n.Ready != ConditionTrue:
+		return "node " + n.Name + ", which was drained, is not Ready again"
+	case n.InDrain():
+		return "node " + n.Name + " is still cordoned by its drain"
+	}
+	return ""
+}
+
+// BreaksTies reports that the node is the cluster's tie-breaker, by its label or by the
+// configuration, which names the device with that UUID; "" for none.
+func (n Node) BreaksTies(device string) bool {
+	return n.TieBreaker || device != "" && n.UUID == device
+}
+
 // The parts of the system that have a pod on every node.
 const (
 	PartKubeVirt = "KubeVirt" // virt-handler

@@ -2,6 +2,7 @@ package types
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -272,6 +273,28 @@ const TaskK3sChange = "k3s-version"
 // drained as well may be rebooting.
 func (l DrainLock) OverWhereOff(holder Node, off bool) bool {
 	return off && l.Task == TaskK3sChange && l.BootID != "" && holder.Ready == ConditionUnknown && !holder.MayReboot()
+}
+
+// Degraded returns, by name, the volumes that have fewer healthy replicas than the lock
+// recorded, of those that are still there and not detached. One that has as many as it
+// should is not worse off: it had more while one of them moved.
+func (l DrainLock) Degraded(s Storage) []string {
+	var names []string
+	for _, v := range s.Volumes {
+		before := l.Volumes[v.Name]
+		if v.Wanted > 0 {
+			before = min(before, v.Wanted)
+		}
+		healthy := 0 // between attached and detached that is not known, nor where the engine is lost
+		if v.Running {
+			healthy = v.HealthyReplicas()
+		}
+		if s.Longhorn && (v.Running || v.State != "detached") && healthy < before {
+			names = append(names, v.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // DrainForced is the DrainConditions.Reason of a drain that an operator called complete.

@@ -72,9 +72,13 @@ func (c *Component) take(ctx context.Context, f facts) error {
 	if lock.Version != f.checked.lock.Version || lock.Holder != f.checked.lock.Holder {
 		return fmt.Errorf("take the drain lock: %w", types.ErrConflict)
 	}
+	volumes := replicas(f.checked.storage, f.own.Name)
+	if lock.Holder == f.own.Name && lock.Task == types.TaskK3sChange { // of a former boot: what was recorded first counts
+		volumes = lock.Volumes
+	}
 	_, err = c.Kube.SetDrainLock(ctx, types.DrainLock{
 		Holder: f.own.Name, BootID: f.own.BootID, Since: time.Now().UTC(), Task: types.TaskK3sChange,
-		Volumes: replicas(f.checked.storage, f.own.Name), Version: lock.Version,
+		Volumes: volumes, Version: lock.Version,
 	})
 	return err
 }

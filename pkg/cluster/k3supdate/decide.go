@@ -62,6 +62,7 @@ type facts struct {
 	drain         types.NodeDrainProgress
 	leaves        bool
 	cluster       string // ID; "" for none
+	tie           string // UUID of its tie-breaker, "" for none
 	left          bool   // the cluster in which the journal's step was begun
 	component     string // which component's update is in the way
 	conditions    []types.NodeStateCondition
@@ -280,12 +281,12 @@ func (f facts) changes(a *action) {
 		}
 	case drains && f.checked.lock.Holder != f.own.Name:
 		s.Reason = "The drain of this node does not have the drain lock."
-	case mine && f.checked.lock.BootID != f.boot: // another node may be taking it
-		s.Reason = "The drain lock of a former boot is freed."
-		f.gives(a)
-	case !drains && !mine:
+	case !drains && (!mine || f.checked.lock.BootID != f.boot): // that of a former boot another node may be taking
 		s.Reason = "The drain lock is taken."
 		a.call = take
+	case mine && f.checked.lock.BootID != f.boot:
+		s.Reason = "The drain lock of a former boot is freed."
+		f.gives(a)
 	default:
 		a.journal = types.KubeLifecycleJournal{
 			Step: types.K3sStepChange, From: s.From, To: s.To, Kind: s.Kind, BootID: f.boot, Cluster: f.cluster, Began: f.uptime, Commit: s.Commit,
@@ -483,6 +484,7 @@ func (f facts) mine() bool {
 func (f facts) gives(a *action) {
 	switch {
 	case f.mine() && f.drain.Holds() && !slices.Equal(f.drain.Requesters, []string{types.RequestedByK3s}):
+	case f.mine() && !f.drain.Holds() && f.rebooted():
 	case f.mine():
 		a.call = free
 	case f.lock.Holder != f.own.Name || f.own.Name == "" || f.checked != nil || f.lock.Version == f.looked:
@@ -492,6 +494,19 @@ func (f facts) gives(a *action) {
 	if f.lock.Holder == f.own.Name {
 		a.again = again
 	}
+}
+
+// rebooted reports that this node has rebooted under its lock of a change, and is not back from that. It may have
+// been drained under it, so the lock is kept for as long as one of a drain (docs/decisions/0015-drain-lock.md).
+func (f facts) rebooted() bool {
+	lock := f.checked.lock
+	if lock.BootID == "" || lock.BootID == f.boot {
+		return false
+	}
+	return len(lock.Degraded(f.checked.storage)) > 0 || slices.ContainsFunc(f.checked.nodes, func(n types.Node) bool {
+		n.TieBreaker = n.BreaksTies(f.tie) // whose cordon stays
+		return n.Name == f.own.Name && n.NotBack() != ""
+	})
 }
 
 // writes is the stamp, where it differs from the one on the own Node.

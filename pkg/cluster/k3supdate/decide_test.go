@@ -296,7 +296,7 @@ func TestAChangeIsLookedAtThenLockedThenBegun(t *testing.T) {
 		t.Errorf("the stamp is %+v", a.stamp)
 	}
 	f.checked.lock.BootID = "before"
-	if a := decide(f); a.call != free || a.journal.Step != "" {
+	if a := decide(f); a.call != take || a.journal.Step != "" {
 		t.Errorf("by a lock of the boot before, that another node may take: call %d, %+v", a.call, a.status)
 	}
 	f.checked.lock.BootID = "boot"
@@ -607,5 +607,52 @@ func TestALockOfAFormerRunIsFreed(t *testing.T) {
 	f.checked, f.looked = nil, "7"
 	if a := decide(f); a.call != noCall {
 		t.Errorf("a drain's, later: call %d", a.call)
+	}
+}
+
+func TestALockUnderWhichThisNodeHasRebootedIsKeptUntilItIsBack(t *testing.T) {
+	cordoned := func(f *facts) {
+		f.node(0, func(n *types.Node) { n.Unschedulable, n.CordonedBy = true, &types.Cordon{} })
+	}
+	volume := func(change func(*types.Volume)) func(*facts) {
+		return func(f *facts) {
+			v := types.Volume{Name: "pv-1", State: "attached", Running: true, Wanted: 3, Replicas: []types.Replica{{Node: "n1", Mode: "WO"}, {Node: "n2", Mode: "RW"}, {Node: "n3", Mode: "RW"}}}
+			change(&v)
+			f.checked.storage = types.Storage{Longhorn: true, Volumes: []types.Volume{v}}
+		}
+	}
+	rebuilds := volume(func(*types.Volume) {})
+	for name, row := range map[string]struct {
+		change []func(*facts)
+		want   call
+	}{
+		"it is back": {nil, free},
+		"it is not Ready, or its kubelet does not renew": {[]func(*facts){func(f *facts) { f.node(0, func(n *types.Node) { n.Ready = types.ConditionUnknown }) }}, noCall},
+		"it is cordoned by its drain":                    {[]func(*facts){cordoned}, noCall},
+		"its replica is rebuilt":                         {[]func(*facts){rebuilds}, noCall},
+		"the next drain waits for its gates":             {[]func(*facts){rebuilds, func(f *facts) { f.drain.Phase = types.PhaseGates }}, noCall},
+		"a drain for the next change has no lock": {[]func(*facts){cordoned, rebuilds, func(f *facts) {
+			f.drain = types.NodeDrainProgress{Phase: types.PhaseComplete, Requesters: []string{types.RequestedByK3s}}
+		}}, free},
+		"the cordon is kept": {[]func(*facts){cordoned, func(f *facts) { f.node(0, func(n *types.Node) { n.CordonKept = true }) }}, free},
+		"it is the tie-breaker, without a label": {[]func(*facts){cordoned, func(f *facts) {
+			f.tie = "5a7e"
+			f.node(0, func(n *types.Node) { n.UUID = f.tie })
+		}}, free},
+		"the volume is to have fewer replicas":   {[]func(*facts){volume(func(v *types.Volume) { v.Wanted = 2 })}, free},
+		"the volume is detached":                 {[]func(*facts){volume(func(v *types.Volume) { v.State, v.Running = "detached", false })}, free},
+		"the volume was deleted":                 {[]func(*facts){volume(func(v *types.Volume) { v.Name = "pv-2" })}, free},
+		"the change ended without a reboot":      {[]func(*facts){rebuilds, func(f *facts) { f.checked.lock.BootID = f.boot }}, free},
+		"of which boot the lock is nobody knows": {[]func(*facts){rebuilds, func(f *facts) { f.checked.lock.BootID = "" }}, free},
+	} {
+		f := ready()
+		f.version.Wanted, f.lock.Holder = "", "n1"
+		f.checked.lock = types.DrainLock{Holder: "n1", BootID: "before", Task: types.TaskK3sChange, Volumes: map[string]int{"pv-1": 3}}
+		for _, change := range row.change {
+			change(&f)
+		}
+		if a := decide(f); a.call != row.want {
+			t.Errorf("%s: call %d", name, a.call)
+		}
 	}
 }

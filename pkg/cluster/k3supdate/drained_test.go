@@ -159,3 +159,58 @@ func TestThreeServersAreDrainedForAMinorVersionOneAfterTheOther(t *testing.T) {
 		}
 	})
 }
+
+// The change has ended because its node was drained under its lock, for a reboot.
+func TestALockUnderWhichThisNodeWasDrainedIsFreedOnceItIsBack(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		rebuilt := func(mode string) types.Storage {
+			return types.Storage{Longhorn: true, Volumes: []types.Volume{{
+				Name: "pv-1", State: "attached", Running: true, Robustness: "degraded", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: mode}, {Node: "n2", Mode: "RW"}},
+			}}}
+		}
+		s.agents[0].stop()
+		s.cluster.SetStorage(rebuilt("WO"))
+		s.cluster.ChangeNode("n1", func(n *types.Node) {
+			n.Ready, n.Unschedulable, n.CordonedBy = types.ConditionFalse, true, &types.Cordon{By: "zedkube"}
+		})
+		s.cluster.SetLock(types.DrainLock{Holder: "n1", BootID: "before", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour), Volumes: map[string]int{"pv-1": 2}})
+		_ = s.agents[0].drain.Publish(types.Global, types.NodeDrainProgress{Phase: types.PhaseIdle, Reason: "the device has rebooted"})
+		s.agents[0].start()
+		kept := func(when string) {
+			s.pass(3 * time.Minute)
+			if lock := s.cluster.Lock(); lock.Holder != "n1" {
+				t.Errorf("%s: it is freed: %+v", when, lock)
+			}
+		}
+		kept("it is not Ready")
+		s.cluster.ChangeNode("n1", func(n *types.Node) { n.Ready = types.ConditionTrue })
+		kept("it is cordoned")
+		s.cluster.ChangeNode("n1", func(n *types.Node) { n.Unschedulable, n.CordonedBy = false, nil })
+		kept("its replica is rebuilt")
+		s.cluster.SetStorage(rebuilt("RW"))
+		s.pass(3 * time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "" {
+			t.Errorf("the node is back: %+v", lock)
+		}
+	})
+}
+
+// A change that an operator has released without its volumes waits for none of them, and the lock is not free in between.
+func TestTheNextChangeTakesTheLockOfAFormerBootAsItIs(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		a := s.agents[0]
+		s.pass(time.Minute)
+		a.stop()
+		s.cluster.SetLock(types.DrainLock{Holder: "n1", BootID: "before", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour), Volumes: map[string]int{"pv-1": 2}})
+		s.cluster.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{{
+			Name: "pv-1", State: "attached", Running: true, Robustness: "degraded", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: "WO"}, {Node: "n2", Mode: "RW"}},
+		}}})
+		s.wants(patch, false)
+		a.releases(patch)
+		a.start()
+		s.pass(time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "n1" || lock.BootID != "boot" || time.Since(lock.Since) > time.Minute || lock.Volumes["pv-1"] != 2 || len(s.cluster.Calls("freelock")) > 0 {
+			t.Errorf("the lock is %+v, %s: %s", lock, a.is().Phase, a.is().Reason)
+		}
+	})
+}

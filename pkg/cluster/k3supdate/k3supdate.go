@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
@@ -331,6 +332,9 @@ func (c *Component) look() facts {
 	f.alone = is && !member.Belongs()
 	if member.Belongs() && member.Config != nil {
 		f.cluster = member.Config.ClusterID.UUID.String()
+		if id := member.Config.TieBreakerNodeID.UUID; id != uuid.Nil {
+			f.tie = id.String()
+		}
 	}
 	f.left = is && f.journal.Cluster != "" && f.journal.Cluster != f.cluster && (f.cluster != "" || !member.Belongs())
 	parts, _ := c.Parts.Get(types.Global)

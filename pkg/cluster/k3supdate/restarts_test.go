@@ -306,7 +306,7 @@ func TestARestartIsCheckedThenLockedThenBegun(t *testing.T) {
 	}
 	f = underLock(expiring(50 * day))
 	f.checked.lock.BootID = "before"
-	if a := decide(f); a.call != free || a.journal.Step != "" {
+	if a := decide(f); a.call != take || a.journal.Step != "" {
 		t.Fatalf("by the lock of a former boot: call %d, %+v", a.call, a.journal)
 	}
 	f = underLock(expiring(50 * day))

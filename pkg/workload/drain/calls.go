@@ -339,7 +339,7 @@ func (c *Component) judgeReady(nodes []types.Node, in call) (doubted int) {
 	}
 	for i := range nodes {
 		n := &nodes[i]
-		n.TieBreaker = breaksTies(*n, in.tie)
+		n.TieBreaker = n.BreaksTies(in.tie)
 		was := c.renewals[n.Name]
 		if !was.at.Equal(n.RenewedAt) {
 			was.at, was.after = n.RenewedAt, was.looked

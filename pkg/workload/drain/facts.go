@@ -103,12 +103,6 @@ type action struct {
 	again     time.Duration
 }
 
-// breaksTies reports that n is the cluster's tie-breaker, by its label or by the
-// configuration, which has the UUID tie.
-func breaksTies(n types.Node, tie string) bool {
-	return n.TieBreaker || tie != "" && n.UUID == tie
-}
-
 func (f facts) living() bool { return f.silentSince == 0 }
 func (f facts) due(v verb) bool {
 	return f.now >= f.retry[v]

@@ -446,22 +446,11 @@ func needed(lock types.DrainLock, h heard, nodes []types.Node, s types.Storage) 
 		return fmt.Sprintf("node %s removes a stale member of the cluster", lock.Holder)
 	case !lock.Ended && (lock.BootID == "" || holder.BootID == lock.BootID):
 		return fmt.Sprintf("node %s drains and has not rebooted yet", lock.Holder)
-	case notBack(holder) != "":
-		return notBack(holder)
+	case holder.NotBack() != "":
+		return holder.NotBack()
 	}
-	if volumes := outlook.Degraded(lock.Volumes, s); len(volumes) > 0 {
+	if volumes := lock.Degraded(s); len(volumes) > 0 {
 		return fmt.Sprintf("volumes on node %s have fewer healthy replicas than before its drain: %s", lock.Holder, outlook.Some(volumes))
-	}
-	return ""
-}
-
-// notBack says what a node lacks whose drain is over to be back from it, "" for nothing.
-func notBack(n types.Node) string {
-	switch {
-	case n.Ready != types.ConditionTrue:
-		return fmt.Sprintf("node %s, which was drained, is not Ready again", n.Name)
-	case n.Unschedulable && n.CordonedBy != nil && !n.TieBreaker && !n.CordonKept:
-		return fmt.Sprintf("node %s is still cordoned by its drain", n.Name)
 	}
 	return ""
 }

@@ -155,7 +155,7 @@ func (c *Component) lookAtCluster(seen *observed) {
 	}
 	seen.nodes = types.NodesByName(nodes)
 	for i, n := range seen.nodes {
-		seen.nodes[i].TieBreaker = breaksTies(n, seen.tie)
+		seen.nodes[i].TieBreaker = n.BreaksTies(seen.tie)
 	}
 	seen.lockLease, _ = c.Leases.Get(types.DrainLockName)
 	holder, answers := nodes[seen.lockLease.Holder], seen.synced && seen.api.Answers()

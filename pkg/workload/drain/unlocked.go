@@ -20,7 +20,7 @@ func goesUnlocked(nodes []types.Node, own, holder string, completed map[string]s
 		case seen && n.BootID == boot, !seen && n.Ready == types.ConditionTrue:
 			return n.NotRebooted()
 		case seen: // it may be complete in the new boot, too
-			if why := notBack(n); why != "" {
+			if why := n.NotBack(); why != "" {
 				return why
 			}
 		}

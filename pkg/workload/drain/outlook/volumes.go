@@ -147,24 +147,6 @@ func HealthyReplicas(s types.Storage, node string) map[string]int {
 	return was
 }
 
-// Degraded returns, by name, the volumes that have fewer healthy replicas than
-// they had, of those that are still there and not detached. One that has as many
-// as it should is not worse off: it had more while one of them moved.
-func Degraded(was map[string]int, s types.Storage) []string {
-	var names []string
-	for _, v := range s.Volumes {
-		before := was[v.Name]
-		if v.Wanted > 0 {
-			before = min(before, v.Wanted)
-		}
-		if s.Longhorn && (v.Running || v.State != detached) && healthyReplicas(v) < before {
-			names = append(names, v.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // StillInUse says of a volume that is in the way by nothing but its use here, and
 // whose pods are gone for a while, that waiting does not help.
 func StillInUse(vol *types.DrainVolume) {
