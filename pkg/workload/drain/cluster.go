@@ -18,6 +18,10 @@ func (s *state) updateCluster(f *facts) {
 		(s.rec.NodeBoot == "" || f.node.BootID == f.bootID || f.node.BootID != s.rec.NodeBoot)
 	s.updatePeers(f)
 	s.updateCordons(f)
+	if f.lockLease != m.lease {
+		m.lease, m.leased = f.lockLease, f.now
+	}
+	f.lockSeen = f.now - m.leased
 	f.lease = f.known && f.lockLease.Holder == f.node.Name && f.lockLease.Version != m.notLock
 	// The pods of an own node that does not exist are never watched, so nothing
 	// is ever synced then; that other nodes are seen tells as much.

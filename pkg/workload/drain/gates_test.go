@@ -245,7 +245,7 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 		for _, c := range row.change {
 			c(&w)
 		}
-		why := lockable(w.lock, "n1", wall0.Add(time.Minute), w.heard, w.nodes, w.s)
+		why := lockable(w.lock, "n1", wall0.Add(time.Minute).Sub(w.lock.Since), w.heard, w.nodes, w.s)
 		if !strings.Contains(why, row.why) || (why == "") != (row.why == "") {
 			t.Errorf("%s: %q, want %q", row.rule, why, row.why)
 		}

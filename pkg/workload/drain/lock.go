@@ -136,7 +136,7 @@ func lockAndNodes(in call, r reading) (n next, ok bool) {
 	case r.did(readNodes):
 		return next{}, true
 	}
-	if why := lockable(r.lock, in.node.Name, r.at, in.heard, in.nodes, types.Storage{}); why != "" {
+	if why := lockable(r.lock, in.node.Name, in.heldFor(r.lock, r.at), in.heard, in.nodes, types.Storage{}); why != "" {
 		return next{out: outcome{gates: why}}, false
 	}
 	return next{do: readNodes}, false
@@ -150,12 +150,12 @@ func takeRule(in call, r reading) (n next, have bool) {
 	switch {
 	case r.conflict != nil:
 		return next{out: outcome{gates: lockChanged}}, false
-	case r.did(writeLock), isOurs && r.lock.BootID == own.BootID && !r.lock.Ended, shared(r.lock, own, r.at):
+	case r.did(writeLock), isOurs && r.lock.BootID == own.BootID && !r.lock.Ended, shared(r.lock, own, in.heldFor(r.lock, r.at)):
 		return next{}, true
 	case r.last(readStorage) < r.last(readLock):
 		return next{do: readStorage}, false
 	}
-	if why := lockable(r.lock, in.node.Name, r.at, in.heard, r.nodes, r.storage); why != "" {
+	if why := lockable(r.lock, in.node.Name, in.heldFor(r.lock, r.at), in.heard, r.nodes, r.storage); why != "" {
 		return next{out: outcome{gates: why, weighed: true}}, false
 	}
 	mine := types.DrainLock{
@@ -388,10 +388,20 @@ func quorum(nodes []types.Node, own string) string {
 // a stale member (docs/wire.md, "Drain lock") is not.
 func ours(lock types.DrainLock, own string) bool { return lock.Holder == own && lock.Task == "" }
 
+// heldFor is for how long the lock has been held: since it was taken by the wall clock, or, which counts
+// where that was set back, since this process first saw it.
+func (seen observed) heldFor(lock types.DrainLock, now time.Time) time.Duration {
+	held := now.Sub(lock.Since)
+	if lock.Version != "" && lock.Version == seen.lockLease.Version {
+		held = max(held, seen.lockSeen)
+	}
+	return held
+}
+
 // shared reports that own has long had the lock for a change of k3s that goes on. A drain of own
 // goes under it as it is: the change goes on after the reboot, and needs it then.
-func shared(lock types.DrainLock, own types.Node, now time.Time) bool {
-	return lock.Holder == own.Name && lock.Holder != "" && changesK3s(lock, own) && now.Sub(lock.Since) >= shareAfter
+func shared(lock types.DrainLock, own types.Node, held time.Duration) bool {
+	return lock.Holder == own.Name && lock.Holder != "" && changesK3s(lock, own) && held >= shareAfter
 }
 
 // changesK3s reports that the holder of the lock has it for a change of k3s that goes on.
@@ -408,11 +418,11 @@ func leftOver(lock types.DrainLock, own types.Node) bool {
 // lockable says why own may not drain under the lock, "" for it may. One that own has long held for
 // a restart of k3s may become that of its drain: k3s may never come back, and a reboot is
 // what helps then. Other nodes still wait.
-func lockable(lock types.DrainLock, own string, now time.Time, h heard, nodes []types.Node, s types.Storage) string {
-	if lock.Holder == "" || ours(lock, own) || lock.Holder == own && lock.Task == types.TaskK3s && now.Sub(lock.Since) >= takeOverAfter {
+func lockable(lock types.DrainLock, own string, held time.Duration, h heard, nodes []types.Node, s types.Storage) string {
+	if lock.Holder == "" || ours(lock, own) || lock.Holder == own && lock.Task == types.TaskK3s && held >= takeOverAfter {
 		return ""
 	}
-	if node, there := nodeNamed(nodes, own); there && (shared(lock, node, now) || leftOver(lock, node)) {
+	if node, there := nodeNamed(nodes, own); there && (shared(lock, node, held) || leftOver(lock, node)) {
 		return ""
 	}
 	return needed(lock, h, nodes, s)

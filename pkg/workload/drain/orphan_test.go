@@ -101,6 +101,32 @@ func TestADrainGoesUnderTheLockOfAChangeOfK3sThatDoesNotEnd(t *testing.T) {
 	})
 }
 
+// The clock was ahead when the lock was taken. Then the lock counts since this agent has seen it, as a cordon does.
+func TestALockForK3sDelaysADrainNoLongerWhereTheClockWasSetBack(t *testing.T) {
+	for task, long := range map[string]time.Duration{types.TaskK3sChange: shareAfter, types.TaskK3s: takeOverAfter} {
+		t.Run(task, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				defer s.run()()
+				lock := types.DrainLock{Holder: "n1", BootID: "boot-1", Task: task, Since: time.Now().Add(24 * time.Hour)}
+				s.kube.SetLock(lock)
+				s.changesK3s(types.K3sStepChange)
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(long / 2)
+				s.kube.SetLock(lock) // for another restart or change
+				time.Sleep(long - time.Minute)
+				s.cordoned(false, false)
+				time.Sleep(10 * time.Minute)
+				s.is(types.DrainComplete, deviceOp)
+				reads := len(s.kube.Calls("lock"))
+				time.Sleep(10 * time.Minute)
+				if n := len(s.kube.Calls("lock")) - reads; n > 2 {
+					t.Errorf("%d looks at the lock of a drain that is complete", n)
+				}
+			})
+		})
+	}
+}
+
 // The eviction may be what ends a change: of a pod that did not run again. The change keeps its lock for the drain then.
 func TestADrainUnderTheLockOfAFormerBootGoesOnWhenTheChangeHasEnded(t *testing.T) {
 	story(t, 1, func(s *stage) {

@@ -70,7 +70,7 @@ func Plan(p PlanInput) Forecast {
 	f.Lock = types.DrainLockView{Holder: p.Lock.Holder, Mine: p.Own != "" && ours(p.Lock, p.Own), Since: p.Lock.Since}
 	var unlocked string
 	unlocked, f.Warnings = sayCordons(cordonedByOthers(nodes, p.Own, p.Now), p.Timeout)
-	f.Lock.Waits = cmp.Or(unlocked, lockable(p.Lock, p.Own, p.Now, heard{}, nodes, p.Storage), goesUnlocked(nodes, p.Own, p.Lock.Holder, nil))
+	f.Lock.Waits = cmp.Or(unlocked, lockable(p.Lock, p.Own, p.Now.Sub(p.Lock.Since), heard{}, nodes, p.Storage), goesUnlocked(nodes, p.Own, p.Lock.Holder, nil))
 	f.Quorum = quorum(nodes, p.Own)
 	for _, pod := range p.Pods {
 		row := ForecastPod{Pod: pod.Key()}

@@ -62,7 +62,7 @@ func (f facts) lacksLock() bool {
 	switch {
 	case f.rec.Phase != types.PhaseComplete:
 		return false
-	case f.lockKnown && f.lockLease.Holder == f.node.Name && shared(f.lock, f.node, f.bootWall.Add(f.now)):
+	case f.lockKnown && f.lockLease.Holder == f.node.Name && shared(f.lock, f.node, f.heldFor(f.lock, f.bootWall.Add(f.now))):
 		return false
 	case f.lockKnown && !ours(f.lock, f.node.Name):
 		return true
