@@ -84,6 +84,14 @@ func (c EdgeNodeClusterConfig) Lack() string {
 	return ""
 }
 
+// TieBreaker is the UUID of the device that is the cluster's tie-breaker, "" for none.
+func (c EdgeNodeClusterConfig) TieBreaker() string {
+	if c.TieBreakerNodeID.UUID == uuid.Nil {
+		return ""
+	}
+	return c.TieBreakerNodeID.UUID.String()
+}
+
 // EdgeNodeClusterStatus tells nim and the kube container how this node takes
 // part in its cluster, under key "global"; it is withdrawn when the node has
 // left (docs/wire.md, "EdgeNodeClusterStatus").

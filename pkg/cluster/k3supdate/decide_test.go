@@ -217,6 +217,10 @@ func TestPreconditionsOfAChange(t *testing.T) {
 		"the holder has booted and is drained": {[]func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange}), func(f *facts) {
 			f.node(1, func(n *types.Node) { n.Unschedulable, n.CordonedBy = true, &types.Cordon{} })
 		}}, "Lock", "n2", false},
+		"the holder has booted and is the tie-breaker, without a label": {changes: []func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange}), func(f *facts) {
+			f.tie = "5a7e"
+			f.node(1, func(n *types.Node) { n.UUID, n.Unschedulable, n.CordonedBy = f.tie, true, &types.Cordon{} })
+		}}},
 		"the holder has booted and goes on": {[]func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange}), func(f *facts) {
 			f.node(1, func(n *types.Node) { n.K3s = &types.K3sStamp{Wanted: patch, Step: types.K3sStepChange, To: patch} })
 		}}, "Lock", "node n2 has the drain lock and changes k3s", false},

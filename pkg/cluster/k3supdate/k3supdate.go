@@ -19,7 +19,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
@@ -331,10 +330,7 @@ func (c *Component) look() facts {
 	f.leaves = member.State == types.MembershipLeaving
 	f.alone = is && !member.Belongs()
 	if member.Belongs() && member.Config != nil {
-		f.cluster = member.Config.ClusterID.UUID.String()
-		if id := member.Config.TieBreakerNodeID.UUID; id != uuid.Nil {
-			f.tie = id.String()
-		}
+		f.cluster, f.tie = member.Config.ClusterID.UUID.String(), member.Config.TieBreaker()
 	}
 	f.left = is && f.journal.Cluster != "" && f.journal.Cluster != f.cluster && (f.cluster != "" || !member.Belongs())
 	parts, _ := c.Parts.Get(types.Global)

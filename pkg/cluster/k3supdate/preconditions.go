@@ -355,6 +355,7 @@ func (f facts) takeable(lock types.DrainLock, holder types.Node) bool {
 	if lock.Task != types.TaskK3sChange || lock.Holder != holder.Name || lock.BootID == "" {
 		return false
 	}
+	holder.TieBreaker = holder.BreaksTies(f.tie) // whose cordon stays
 	return holder.BootID != lock.BootID && holder.Ready == types.ConditionTrue && !holder.ChangesK3s() && !holder.InDrain() || lock.OverWhereOff(holder, f.off[holder.Name])
 }
 

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/zedkube/zedkube/pkg/base/forcefile"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -149,11 +147,8 @@ func (c *Component) lookAtCluster(seen *observed) {
 	seen.self = info.NodeName()
 	nodes := c.Nodes.All()
 	seen.node, seen.known = types.OwnNode(nodes, info)
-	id := seen.config.TieBreakerNodeID.UUID
-	seen.tieBreaker = seen.node.TieBreaker || info.DeviceID != uuid.Nil && info.DeviceID == id
-	if id != uuid.Nil {
-		seen.tie = id.String()
-	}
+	seen.tie = seen.config.TieBreaker()
+	seen.tieBreaker = seen.node.TieBreaker || seen.tie != "" && info.DeviceID.String() == seen.tie
 	seen.nodes = types.NodesByName(nodes)
 	for i, n := range seen.nodes {
 		seen.nodes[i].TieBreaker = n.BreaksTies(seen.tie)

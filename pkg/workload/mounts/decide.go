@@ -48,6 +48,7 @@ type facts struct {
 	gate      string             // what a restart must not meet, "" for nothing
 	lock      types.Lease        // the drain lock
 	off       string             // its holder, if that is proved off; "" if not
+	tie       string             // UUID of the cluster's tie-breaker, "" for none
 	published types.MountRecovery
 	memory
 }
@@ -218,7 +219,7 @@ func (f facts) judge(a *action, degraded string) {
 		s.Reason = "k3s is not restarted yet: " + f.gate + "."
 	case f.own.Ready != types.ConditionTrue:
 		s.Reason = "k3s is not restarted while this node is not Ready."
-	case isNeeded(types.DrainLock{Holder: f.lock.Holder, Task: f.lock.Task, BootID: f.lock.BootID}, f.off, f.nodes):
+	case isNeeded(types.DrainLock{Holder: f.lock.Holder, Task: f.lock.Task, BootID: f.lock.BootID}, f.off, f.tie, f.nodes):
 		s.Reason = "k3s is restarted after node " + f.lock.Holder + " has released the drain lock."
 	case lack != "":
 		s.Reason = "k3s is not restarted: without this node " + lack + "."
@@ -249,9 +250,10 @@ func (f facts) lasts(a action, key string, long time.Duration) bool {
 
 // isNeeded reports that who holds the drain lock still needs it (docs/wire.md, "Drain lock").
 // When a drain is over its own agent knows: its volumes have to be as healthy as before. off is a
-// node whose device is proved off, which ends a change of k3s.
-func isNeeded(lock types.DrainLock, off string, nodes []types.Node) bool {
+// node whose device is proved off, which ends a change of k3s; tie is the tie-breaker's, whose cordon stays.
+func isNeeded(lock types.DrainLock, off, tie string, nodes []types.Node) bool {
 	return slices.ContainsFunc(nodes, func(n types.Node) bool {
+		n.TieBreaker = n.BreaksTies(tie)
 		over := lock.OverWhereOff(n, n.Name == off)
 		return n.Name == lock.Holder && !over && (lock.Task == "" || lock.BootID == "" || n.BootID == lock.BootID || n.Ready != types.ConditionTrue || lock.Task == types.TaskK3sChange && (n.ChangesK3s() || n.InDrain()))
 	})

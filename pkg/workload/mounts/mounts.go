@@ -170,6 +170,9 @@ func (c *Component) look() facts {
 			f.off = holder.Name
 		}
 	}
+	if member, _ := c.Membership.Get(types.Global); member.Config != nil {
+		f.tie = member.Config.TieBreaker()
+	}
 	f.gate = c.goesDown(f.own.Name)
 	if len(f.pods) > 0 || f.lock.Holder == f.own.Name {
 		var err error
@@ -222,7 +225,7 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 	if err != nil {
 		return err
 	}
-	if isNeeded(lock, f.off, nodes) {
+	if isNeeded(lock, f.off, f.tie, nodes) {
 		return fmt.Errorf("%w: node %s holds the drain lock", types.ErrConflict, lock.Holder)
 	}
 	mine, err := c.Kube.SetDrainLock(ctx, types.DrainLock{

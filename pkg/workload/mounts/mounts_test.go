@@ -732,6 +732,19 @@ func TestTheLockOfAChangeOfK3sIsLeftAfterAReboot(t *testing.T) {
 	}
 }
 
+// The kube container may not have labelled it, and its cordon stays.
+func TestTheLockOfAChangeOfK3sThatTheTieBreakerHasLeftIsTaken(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		_ = a.member.Publish(types.Global, types.ClusterMembership{State: types.MembershipMember, Config: &types.EdgeNodeClusterConfig{TieBreakerNodeID: types.UUIDandVersion{UUID: device("n2")}}})
+		s.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "earlier", Task: types.TaskK3sChange})
+		s.cluster.ChangeNode("n2", func(n *types.Node) { n.Unschedulable, n.CordonedBy = true, &types.Cordon{} })
+		s.start("n1")
+		s.pass(9 * time.Minute)
+		a.is(1, types.RepairActs, "after a restart of k3s")
+	})
+}
+
 func TestADrainOfThisNodeKeepsTheLockThatItTakesOver(t *testing.T) {
 	play(t, three, func(s *stage) {
 		a := s.agents["n1"]
