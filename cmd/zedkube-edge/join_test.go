@@ -19,9 +19,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/edge/edgecmd"
 )
+
+// edgeKubelet is the version of KubeEdge's kubelet.
+const edgeKubelet = "v1.30.7-kubeedge-v1.20.0"
 
 // oldEdge had joined before there was a record.
 const oldEdge = "old-edge"
@@ -52,9 +56,16 @@ func (s *site) forNode(name string) kubernetes.Interface {
 	return s.cloudcoreAs("system:node:"+name, "system:nodes")
 }
 
+func newNode(name, kubelet string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node.Status.NodeInfo.KubeletVersion = kubelet
+	return node
+}
+
 // register does what cloudcore does for a device that joins: it creates the Node by the edge node, and writes the labels itself.
 func (s *site) register(ctx context.Context, name string) error {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"site": "gate"}}}
+	node := newNode(name, edgeKubelet)
+	node.Labels = map[string]string{"site": "gate"}
 	if _, err := s.forNode(name).CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return err
 	}
@@ -173,11 +184,17 @@ func (s *site) askToJoin() (asked edgecmd.Joining) {
 // isNobodyElse: cloudcore signs a certificate for any name. With it nothing can be written but what was asked for.
 func (s *site) isNobodyElse(ctx context.Context, name string) {
 	own, itself := s.forNode(name), s.cloudcoreAs("")
-	other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-b"}}
-	create := func(by kubernetes.Interface) error {
-		_, err := by.CoreV1().Nodes().Create(ctx, other, metav1.CreateOptions{})
+	createAs := func(by kubernetes.Interface, name, kubelet string) error {
+		_, err := by.CoreV1().Nodes().Create(ctx, newNode(name, kubelet), metav1.CreateOptions{})
 		return err
 	}
+	create := func(by kubernetes.Interface) error { return createAs(by, "edge-b", edgeKubelet) }
+	const (
+		k3s   = "v1.34.4+k3s1"
+		stamp = `{"metadata":{"annotations":{"` + nodes.AgentAnnotation + `":"{}"}}}`
+		role  = `"metadata":{"labels":{"node-role.kubernetes.io/edge":null}}`
+		isK3s = `"status":{"nodeInfo":{"kubeletVersion":"` + k3s + `"}}`
+	)
 	for what, try := range map[string]struct {
 		err   error
 		wrong string
@@ -196,6 +213,14 @@ func (s *site) isNobodyElse(ctx context.Context, name string) {
 		"the same with the status":                   {patch(ctx, own, name, `{"metadata":{"labels":{"node-uuid":"x"}},"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.1"}]}}`, "status"), "no label of a member"},
 		"an address that is a part of its own":       {patch(ctx, own, name, is("True", "100.127.254"), "status"), "has the address only"},
 		"the address of a member":                    {patch(ctx, own, name, is("True", "192.0.2.1"), "status"), "has the address only"},
+		"a node of k3s":                              {createAs(own, name, k3s), "says that it is one"},
+		"a node of k3s, by cloudcore itself":         {createAs(itself, name, k3s), "says that it is one"},
+		"a node of k3s that was an edge node":        {patch(ctx, own, name, "{"+role+","+isK3s+"}", "status"), "says that it is one"},
+		"the stamp of an agent":                      {patch(ctx, own, name, stamp), "no annotation of the agent"},
+		"the stamp of an agent, with the status":     {patch(ctx, own, name, stamp, "status"), "no annotation of the agent"},
+		"the stamp of an agent, by cloudcore itself": {patch(ctx, itself, name, stamp), "no annotation of the agent"},
+		"what it may, another version":               {patch(ctx, own, name, "{"+isK3s+"}", "status"), ""},
+		"what it may not then, to be without role":   {patch(ctx, own, name, "{"+role+"}"), "says that it is one"},
 		"what it may, its own label and its address": {patch(ctx, own, name, `{"metadata":{"labels":{"colour":"red"}}}`), ""},
 	} {
 		if try.wrong == "" && try.err != nil || try.wrong != "" && (try.err == nil || !strings.Contains(try.err.Error(), try.wrong)) {
@@ -260,7 +285,7 @@ func (s *site) gone(ctx context.Context, name string) error {
 
 // closed is nil where nobody can register under the name.
 func (s *site) closed(ctx context.Context, name string) error {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node := newNode(name, edgeKubelet)
 	for _, by := range []kubernetes.Interface{s.cloudcoreAs(""), s.forNode(name)} {
 		if _, err := by.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 			return fmt.Errorf("under %s somebody can register: %w", name, err)

@@ -21,6 +21,7 @@ const (
 	serverRole = "node-role.kubernetes.io/control-plane"
 	edgeRole   = join.EdgeRole
 	tieBreaker = "tie-breaker-node" // "true" on the server that is cordoned for good
+	kubeEdge   = "-kubeedge-"       // in the version of the kubelet of an edge node
 
 	managedLabel       = "app.kubernetes.io/managed-by"
 	checksumAnnotation = "edge.zedkube.io/checksum"

@@ -104,8 +104,15 @@ func servers(seen map[object.Ref]object.Object, withTieBreaker bool) (addresses 
 
 // isEdge tells a Node of KubeEdge from a member, by the rule of kubeapi/access (docs/decisions/0030-edge-nodes-are-no-members.md).
 func isEdge(node object.Object) bool {
-	edge := node.HasLabel(edgeRole) || strings.Contains(node.Text("status", "nodeInfo", "kubeletVersion"), "-kubeedge-")
+	edge := node.HasLabel(edgeRole) || strings.Contains(node.Text("status", "nodeInfo", "kubeletVersion"), kubeEdge)
 	return edge && !slices.ContainsFunc(join.MemberRoles(), node.HasLabel)
+}
+
+// MayLeave reports that a Node is an edge node, or that of a device which was asked to join and does not say that it is one:
+// it has the address that join gave it, which no member has.
+func MayLeave(node object.Object, asked join.Asked) bool {
+	given := asked.Address != "" && !asked.TakenOver && ownAddress(node) == asked.Address
+	return isEdge(node) || given && !slices.ContainsFunc(join.MemberRoles(), node.HasLabel)
 }
 
 // Edge is the edge node of that name or address, its address, and since when it is not Ready; zero while it is.

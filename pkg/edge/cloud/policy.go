@@ -14,6 +14,8 @@ const (
 	cloudcoreUser = "system:serviceaccount:" + Where + ":" + Name
 	nodeUser      = "system:node:"
 	nodeGroup     = "system:nodes"
+
+	agentPrefix = "zedkube.github.io/" // of what the agents of members write of themselves at their Nodes
 )
 
 var (
@@ -66,6 +68,9 @@ func policy() object.Object {
 			m{"name": "asked", "expression": "has(params.data) && object.metadata.name in params.data ? params.data[object.metadata.name] : ''"},
 			m{"name": "labels", "expression": "has(object.metadata.labels) ? object.metadata.labels : {}"},
 			m{"name": "had", "expression": "oldObject != null && has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}"},
+			m{"name": "annotations", "expression": "has(object.metadata.annotations) ? object.metadata.annotations : {}"},
+			m{"name": "annotated", "expression": "oldObject != null && has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {}"},
+			m{"name": "kubelet", "expression": "has(object.status) && has(object.status.nodeInfo) ? object.status.nodeInfo.kubeletVersion : ''"},
 			m{"name": "addresses", "expression": "has(object.status) && has(object.status.addresses) ? object.status.addresses.filter(a, a.type == 'InternalIP').map(a, a.address) : []"},
 		},
 		"validations": l{
@@ -73,6 +78,11 @@ func policy() object.Object {
 			check(fmt.Sprintf("variables.cloudcore || request.userInfo.username == %q + object.metadata.name", nodeUser), "an edge node writes its own Node only"),
 			check(fmt.Sprintf("%s.all(k, !(k in variables.labels) || (k in variables.had && !variables.cloudcore))", labels), "an edge node has no label of a member of the cluster"),
 			check(fmt.Sprintf("!variables.cloudcore || %s.all(k, !(k in variables.had))", labels), "this Node is a member of the cluster, and no edge node"),
+			// edgecore registers with the version; the label follows by cloudcore.
+			check(fmt.Sprintf("%q in variables.labels || variables.kubelet.contains(%q)", edgeRole, kubeEdge),
+				"an edge node says that it is one, by its label "+edgeRole+" or the version of its kubelet"),
+			check(fmt.Sprintf("variables.annotations.all(k, !k.startsWith(%q) || (k in variables.annotated && variables.annotated[k] == variables.annotations[k]))", agentPrefix),
+				"an edge node writes no annotation of the agent of a member"),
 			check(`variables.asked.contains('"takenOver":true') || variables.addresses.all(a, variables.asked.contains('"address":"' + a + '"'))`,
 				"an edge node has the address only that it was given by zedkube-edge join"),
 		},

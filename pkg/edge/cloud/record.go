@@ -40,6 +40,18 @@ func RecordOf(seen map[object.Ref]object.Object, now time.Time) (join.Record, er
 	return join.TakeOver(addresses, now), nil
 }
 
+// Purged are the Nodes that may leave, sorted. What cannot be read of the record lets none leave.
+func Purged(seen map[object.Ref]object.Object, now time.Time) (list []object.Ref) {
+	record, _ := RecordOf(seen, now)
+	for r, o := range seen {
+		if r.Kind == object.Node && MayLeave(o, record.Asked[r.Name]) {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b object.Ref) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
 // EdgeNode is one name in the record, or one edge node that is not in it.
 type EdgeNode struct {
 	Name, Address string

@@ -280,9 +280,7 @@ func (c *commands) remove(ctx context.Context, a *acting, purge bool) error {
 	}
 	refs := cloud.Dropped(purge, crds)
 	if purge {
-		for _, name := range r.Nodes {
-			refs = append(refs, object.Ref{Kind: object.Node, Name: name})
-		}
+		refs = append(refs, cloud.Purged(seen, time.Now())...)
 	}
 	a.say("KubeEdge is to be switched off. These are removed:")
 	for _, ref := range refs {

@@ -295,6 +295,46 @@ func TestSetCutsNobodyOffUnasked(t *testing.T) {
 	}
 }
 
+// TestADeviceThatDoesNotSayWhatItIsCanLeave: the address that join gave it tells it from a member, which has none of these.
+func TestADeviceThatDoesNotSayWhatItIsCanLeave(t *testing.T) {
+	node := object.Ref{Kind: object.Node, Name: "a"}
+	for name, row := range map[string]struct {
+		address, label, args string
+		takenOver, stays     bool
+	}{
+		"it leaves":                         {"100.127.254.1", "site", "leave a", false, false},
+		"it is lost":                        {"100.127.254.1", "site", "leave a --lost", false, false},
+		"all is purged":                     {"100.127.254.1", "site", "disable --purge --force", false, false},
+		"a member with its own address":     {"192.0.2.2", "site", "leave a", false, true},
+		"a purge beside that":               {"192.0.2.2", "site", "disable --purge --force", false, true},
+		"one without an address":            {"", "site", "leave a --lost", false, true},
+		"one with the label of a device":    {"100.127.254.1", "node-uuid", "leave a --lost", false, true},
+		"a purge beside that one":           {"100.127.254.1", "node-uuid", "disable --purge --force", false, true},
+		"an address that nobody gave":       {"100.127.254.1", "site", "leave a --lost", true, true},
+		"an edge node from before a record": {"100.127.254.1", join.EdgeRole, "leave a --lost", true, false},
+	} {
+		p := up(t)
+		if _, err := p.run(t, "join", "a", "--yes"); err != nil {
+			t.Fatal(err)
+		}
+		if row.takenOver {
+			p.objects[cloud.RefNodes] = cloud.RecordObject(object.Map{"a": `{"address":"100.127.254.1","takenOver":true}`})
+		}
+		p.objects[node] = object.New(node).With(object.Map{
+			"metadata": object.Map{"name": "a", "uid": "1", "labels": object.Map{row.label: ""}},
+			"status":   object.Map{"nodeInfo": object.Map{"kubeletVersion": "v1.34.4+k3s1"}, "addresses": []any{object.Map{"type": "InternalIP", "address": row.address}}},
+		})
+		p.closes = time.Now()
+		out, err := p.run(t, append(strings.Fields(row.args), "--yes")...)
+		if refused := row.stays && strings.HasPrefix(row.args, "leave"); (err != nil) != refused || refused && !strings.Contains(err.Error(), "is a member") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+		if (p.objects[node] != nil) != row.stays {
+			t.Errorf("%s: its Node is %v\n%s", name, p.objects[node], out)
+		}
+	}
+}
+
 func TestWhoMayNotLeave(t *testing.T) {
 	for name, wrong := range map[string]string{"node-1": "is a member", "nobody": "no edge node nobody", "A": "no name of a node"} {
 		if out, err := up(t).run(t, "leave", name, "--yes", "--lost"); err == nil || !strings.Contains(err.Error(), wrong) || wrong != "no name of a node" && terminal.ExitCode(err) != terminal.ExitFound {

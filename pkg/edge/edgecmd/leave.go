@@ -12,6 +12,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/edge/cloud"
+	"github.com/zedkube/zedkube/pkg/edge/join"
 	"github.com/zedkube/zedkube/pkg/edge/object"
 	"github.com/zedkube/zedkube/types"
 )
@@ -28,6 +29,7 @@ type leaving struct {
 
 	kube  Cluster
 	node  object.Object   // nil for none
+	asked join.Asked      // what the record had of the name
 	pods  []object.Object // to be moved
 	stays int             // pods of DaemonSets and of the device itself
 }
@@ -62,11 +64,10 @@ func (c *commands) letLeave(ctx context.Context, l *leaving) error {
 	if err != nil {
 		return err
 	}
-	_, asked := record.Asked[l.name]
-	_, _, _, edge := cloud.Edge(seen, l.name)
-	l.node = seen[l.ref()]
+	given, asked := record.Asked[l.name]
+	l.node, l.asked = seen[l.ref()], given
 	switch {
-	case l.node != nil && !edge:
+	case l.node != nil && !cloud.MayLeave(l.node, l.asked):
 		return refused(fmt.Errorf("%s is a member of the cluster", l.name))
 	case l.node == nil && !asked:
 		return refused(fmt.Errorf("there is no edge node %s, and none was asked to join under this name", l.name))
@@ -266,7 +267,7 @@ func (l *leaving) deleteAgain(ctx context.Context) (there bool, err error) {
 	if err != nil || node == nil {
 		return false, err
 	}
-	if _, _, _, edge := cloud.Edge(map[object.Ref]object.Object{l.ref(): node}, l.name); !edge {
+	if !cloud.MayLeave(node, l.asked) {
 		return false, nil // a member has the name by now
 	}
 	if node.UID() != l.node.UID() {
