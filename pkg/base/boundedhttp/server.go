@@ -65,6 +65,9 @@ func Serve(log logrus.FieldLogger, name string, listener net.Listener, h *http.S
 			s.conns.Done()
 		}
 	}
+	if newest, is := listener.(*Newest); is {
+		h.ConnContext = newest.context
+	}
 	serve := h.Serve
 	if h.TLSConfig != nil {
 		serve = func(l net.Listener) error { return h.ServeTLS(l, "", "") }

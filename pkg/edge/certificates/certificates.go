@@ -29,10 +29,10 @@ import (
 )
 
 const (
-	// ReadyPath says whether cloudcore signs, which nobody outside of the pod can ask itself.
+	// ReadyPath says whether cloudcore signs, which nobody outside of the pod can ask itself; of tunnels, that this is served.
 	ReadyPath = "/readyz"
 
-	connections = 200 // at once; each asks for one certificate
+	connections = 200 // at once; each asks for one certificate, or has no tunnel yet
 	within      = 20 * time.Second
 	headerBytes = 16 << 10
 	bodyBytes   = 64 << 10 // of a request for a certificate, which has less than one
@@ -74,11 +74,11 @@ type Server struct {
 
 // Serve serves certificates until ctx is done.
 func (s Server) Serve(ctx context.Context, l net.Listener) error {
-	return s.serve(ctx, &newest{Listener: l, most: connections}, "certificates", s.handler())
+	return s.serve(ctx, l, "certificates", s.handler())
 }
 
 func (s Server) serve(ctx context.Context, l net.Listener, what string, h http.Handler) error {
-	web := boundedhttp.Serve(s.Log, what, l, &http.Server{
+	web := boundedhttp.Serve(s.Log, what, &boundedhttp.Newest{Listener: l, Most: connections}, &http.Server{
 		Handler: h, ReadTimeout: within, ReadHeaderTimeout: within, WriteTimeout: 2 * within, IdleTimeout: within, MaxHeaderBytes: headerBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig: &tls.Config{

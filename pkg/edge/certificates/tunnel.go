@@ -18,9 +18,9 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
@@ -31,14 +31,46 @@ const (
 	tunnelPath    = "/v1/kubeedge/connect"
 	tunnelName    = "SessionHostNameOverride"
 	tunnelAddress = "SessionInternalIP"
-
-	tunnels = 1000 // at once; each edge node has one
 )
 
 // ServeTunnels serves tunnels until ctx is done. One that is open has no limit of time: the connection of an upgraded
 // request is free of those of its server.
 func (s Server) ServeTunnels(ctx context.Context, l net.Listener) error {
-	return s.serve(ctx, netutil.LimitListener(l, tunnels), "tunnels", s.tunnels())
+	return s.serve(ctx, l, "tunnels", s.tunnels())
+}
+
+// latest are the tunnels that there are, one for each edge node: cloudcore uses no other than the last.
+type latest struct {
+	mu  sync.Mutex
+	end map[string]*context.CancelFunc
+}
+
+// begins ends the tunnel that the edge node had, and returns what says that this one has ended.
+func (l *latest) begins(name string, end context.CancelFunc) (ended func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if former := l.end[name]; former != nil {
+		(*former)()
+	}
+	l.end[name] = &end
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.end[name] == &end {
+			delete(l.end, name)
+		}
+	}
+}
+
+// open opens the tunnel of an edge node, until that or its next tunnel ends it.
+func (l *latest) open(pass http.Handler, w http.ResponseWriter, r *http.Request, name string) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	end, release := boundedhttp.Keep(r)
+	defer release()
+	defer context.AfterFunc(ctx, end)() // what nobody reads is not ended by its context alone
+	defer l.begins(name, cancel)()
+	pass.ServeHTTP(w, r.WithContext(ctx))
 }
 
 func (s Server) tunnels() http.Handler {
@@ -56,7 +88,9 @@ func (s Server) tunnels() http.Handler {
 			boundedhttp.Refuse(w, "cloudcore does not answer", http.StatusBadGateway)
 		},
 	}
+	open := &latest{end: map[string]*context.CancelFunc{}}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+ReadyPath, func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET "+tunnelPath, func(w http.ResponseWriter, r *http.Request) {
 		name := r.Header.Get(tunnelName)
 		address, code, err := s.admitTunnel(r, name)
@@ -70,7 +104,7 @@ func (s Server) tunnels() http.Handler {
 		// cloudcore finds the tunnel by this name and this address, which it gives to the one who said them last.
 		r.Header.Set(tunnelName, name)
 		r.Header.Set(tunnelAddress, cmp.Or(address, name)) // without any it would take 127.0.0.1
-		pass.ServeHTTP(w, r)
+		open.open(pass, w, r, name)
 	})
 	return mux
 }

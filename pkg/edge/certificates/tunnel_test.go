@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -127,6 +128,73 @@ func TestAnEdgeNodeOpensATunnelForItsOwnNameAndAddressAlone(t *testing.T) {
 				t.Errorf("%d bytes come back, %v", len(got), err)
 			}
 		}
+	}
+}
+
+// goesOn reports that what an edge node says comes back through its tunnel.
+func goesOn(c *tls.Conn, read *bufio.Reader) error {
+	if _, err := io.WriteString(c, "a\n"); err != nil {
+		return err
+	}
+	line, err := read.ReadString('\n')
+	if err == nil && line != "you said a\n" {
+		err = fmt.Errorf("it is %q", line)
+	}
+	return err
+}
+
+func TestAnEdgeNodeTakesNobodyTheTunnel(t *testing.T) {
+	s := newSite(t)
+	var open atomic.Int64
+	at := s.serve(func(w http.ResponseWriter, r *http.Request) {
+		defer open.Add(-1)
+		open.Add(1)
+		session(w, r)
+	}, tls.RequireAndVerifyClientCert, Server.ServeTunnels)
+	opens := func(name string) (*tls.Conn, *bufio.Reader) {
+		c, read, code, said := s.opens(at, tunnelPath, name, "", s.signedFor(node(name), time.Now().Add(time.Hour), x509.ExtKeyUsageClientAuth))
+		if _, err := read.ReadString('\n'); code != http.StatusSwitchingProtocols || err != nil {
+			t.Fatalf("%s: %d %s, %v", name, code, said, err)
+		}
+		return c, read
+	}
+	other, its := opens("edge-2")
+	last, read := opens("edge-1")
+	for range 3 { // the next one ends the former
+		former := read
+		if last, read = opens("edge-1"); former.Buffered() > 0 {
+			t.Fatal("it has not read all")
+		}
+		if line, err := former.ReadString('\n'); err == nil {
+			t.Errorf("the former tunnel has %q", line)
+		}
+	}
+	// Nor do connections of somebody who has no certificate.
+	for range 5 * connections {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	begun := time.Now()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+at+ReadyPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := client.Do(r); err != nil || answer.Body.Close() != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("it is not ready: %v, %v", answer, err)
+	}
+	third, thirds := opens("edge-3")
+	if took := time.Since(begun); took > within/2 {
+		t.Errorf("it took %s", took)
+	}
+	if err := errors.Join(goesOn(last, read), goesOn(other, its), goesOn(third, thirds)); err != nil {
+		t.Error(err)
+	}
+	if n := open.Load(); n != 3 {
+		t.Errorf("cloudcore has %d tunnels of three edge nodes", n)
 	}
 }
 

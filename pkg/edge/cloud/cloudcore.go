@@ -127,17 +127,17 @@ func front(s settings.Settings) (all l) {
 	before := func(name, portName string, port int) m {
 		c := program(s, name, name, "128Mi")
 		c["ports"] = l{m{"name": portName, "containerPort": port, "protocol": "TCP"}}
-		c["readinessProbe"] = m{"tcpSocket": m{"port": port}, "periodSeconds": 5}
+		c["readinessProbe"] = m{"httpGet": m{"scheme": "HTTPS", "port": port, "path": "/readyz"}, "periodSeconds": 2, "timeoutSeconds": 5}
 		all = append(all, c)
 		return c
 	}
 	if s.HTTPS {
-		before("certificates", "cloudhub-https", settings.CertificatesPort)["readinessProbe"] = m{
-			"httpGet": m{"scheme": "HTTPS", "port": settings.CertificatesPort, "path": "/readyz"}, "periodSeconds": 2, "timeoutSeconds": 5,
-		}
+		before("certificates", "cloudhub-https", settings.CertificatesPort)
 	}
 	if s.CloudStream {
-		before("stream", "cloudstream", settings.StreamPort)["volumeMounts"] = l{m{"name": "stream", "mountPath": streamDir, "readOnly": true}}
+		stream := before("stream", "cloudstream", settings.StreamPort)
+		stream["volumeMounts"] = l{m{"name": "stream", "mountPath": streamDir, "readOnly": true}}
+		stream["readinessProbe"] = m{"tcpSocket": m{"port": settings.StreamPort}, "periodSeconds": 5} // it answers nobody who may not
 		before("tunnel", "tunnelport", settings.TunnelPort)
 	}
 	return all

@@ -405,6 +405,9 @@ func TestAPodOfCloudcoreIsReadyOnceEdgeNodesCanJoin(t *testing.T) {
 		if there != https || https && !reflect.DeepEqual(probe, m{"scheme": "HTTPS", "port": settings.CertificatesPort, "path": "/readyz"}) {
 			t.Errorf("https %v: it is ready by %v", https, probes)
 		}
+		if !reflect.DeepEqual(probes["tunnel"], m{"scheme": "HTTPS", "port": settings.TunnelPort, "path": "/readyz"}) {
+			t.Errorf("https %v: tunnels are ready by %v", https, probes["tunnel"])
+		}
 	}
 }
 
