@@ -39,6 +39,9 @@ func (s Server) ServeTunnels(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, l, "tunnels", s.tunnels())
 }
 
+// found is the edge node that a tunnel is for, and the key of it.
+type found struct{ name, address string }
+
 // latest are the tunnels that there are, one for each edge node: cloudcore uses no other than the last.
 type latest struct {
 	mu  sync.Mutex
@@ -63,13 +66,13 @@ func (l *latest) begins(name string, end context.CancelFunc) (ended func()) {
 }
 
 // open opens the tunnel of an edge node, until that or its next tunnel ends it.
-func (l *latest) open(pass http.Handler, w http.ResponseWriter, r *http.Request, name string) {
-	ctx, cancel := context.WithCancel(r.Context())
+func (l *latest) open(pass http.Handler, w http.ResponseWriter, r *http.Request, to found) {
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), found{}, to))
 	defer cancel()
 	end, release := boundedhttp.Keep(r)
 	defer release()
 	defer context.AfterFunc(ctx, end)() // what nobody reads is not ended by its context alone
-	defer l.begins(name, cancel)()
+	defer l.begins(to.name, cancel)()
 	pass.ServeHTTP(w, r.WithContext(ctx))
 }
 
@@ -80,6 +83,11 @@ func (s Server) tunnels() http.Handler {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(behind)
 			r.Out.URL.Path, r.Out.URL.RawPath, r.Out.URL.RawQuery = tunnelPath, "", ""
+			// cloudcore finds the tunnel by this name and this address, which it gives to the one who said them last. They are set
+			// here: what the request names in Connection has been taken out.
+			to, _ := r.In.Context().Value(found{}).(found)
+			r.Out.Header.Set(tunnelName, to.name)
+			r.Out.Header.Set(tunnelAddress, cmp.Or(to.address, to.name)) // without any it would take 127.0.0.1
 		},
 		Transport: &http.Transport{DialTLSContext: s.dial, ResponseHeaderTimeout: passWithin, DisableKeepAlives: true},
 		ErrorLog:  stdlog.New(io.Discard, "", 0),
@@ -101,10 +109,7 @@ func (s Server) tunnels() http.Handler {
 			boundedhttp.Refuse(w, err.Error(), code)
 			return
 		}
-		// cloudcore finds the tunnel by this name and this address, which it gives to the one who said them last.
-		r.Header.Set(tunnelName, name)
-		r.Header.Set(tunnelAddress, cmp.Or(address, name)) // without any it would take 127.0.0.1
-		open.open(pass, w, r, name)
+		open.open(pass, w, r, found{name, address})
 	})
 	return mux
 }

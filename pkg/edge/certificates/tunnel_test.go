@@ -41,8 +41,9 @@ func (s *site) opens(at, path, name, address string, own *tls.Certificate) (c *t
 	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		s.Fatal(err)
 	}
-	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: cloud\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n%s: %s\r\n%s: %s\r\n%s: other\r\n\r\n",
-		path, tunnelName, name, tunnelAddress, address, tunnelName)
+	// Of a request that is passed on the headers go that Connection names.
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: cloud\r\nConnection: Upgrade, %[2]s, %[4]s\r\nUpgrade: websocket\r\n%[2]s: %[3]s\r\n%[4]s: %[5]s\r\n%[2]s: other\r\n\r\n",
+		path, tunnelName, name, tunnelAddress, address)
 	read = bufio.NewReader(c)
 	answer, err := http.ReadResponse(read, nil)
 	if err != nil {

@@ -131,7 +131,7 @@ func (s Server) handler() (http.Handler, error) {
 			r.Out.Header.Del("X-Forwarded-Uri")
 			r.Out.Header.Del("Authorization")
 			if to, known := r.In.Context().Value(found{}).(Node); known {
-				r.Out.Host = net.JoinHostPort(to.Address, strconv.Itoa(settings.StreamPort))
+				r.Out.Host = net.JoinHostPort(cmp.Or(to.Address, to.Name), strconv.Itoa(settings.StreamPort))
 			}
 		},
 		FlushInterval: -1, // a log is followed

@@ -75,7 +75,7 @@ func (a authority) pool() *x509.CertPool {
 	return pool
 }
 
-// rights is an API server that knows tokens, permissions and two edge nodes.
+// rights is an API server that knows tokens, permissions and three edge nodes.
 type rights struct {
 	mu     sync.Mutex
 	asked  []Access
@@ -107,12 +107,14 @@ func (r *rights) Node(nameOrAddress string) (Node, bool) {
 		return Node{"edge-1", "100.127.254.1", r.off}, true
 	case "100.127.254.2", "edge-2":
 		return Node{"edge-2", "100.127.254.2", r.off}, true
+	case "edge-3":
+		return Node{"edge-3", "", r.off}, true
 	}
 	return Node{}, false
 }
 
 func (r *rights) NodeOf(_ context.Context, namespace, pod string) (string, error) {
-	return map[string]string{"default/a": "edge-1", "default/other": "edge-2", "default/member": "node-1"}[namespace+"/"+pod], r.broken
+	return map[string]string{"default/a": "edge-1", "default/other": "edge-2", "default/bare": "edge-3", "default/member": "node-1"}[namespace+"/"+pod], r.broken
 }
 
 // stage is a server before a cloudcore, and who may ask it.
@@ -264,6 +266,7 @@ func TestPermissionIsAskedForTheNodeThatCloudcoreWillAsk(t *testing.T) {
 	client := s.client(s.ca.client(t, "a", "system:masters"))
 	for _, c := range []struct{ at, forwarded, node, host string }{
 		{"100.127.254.1:10351/exec/default/other/b", "", "edge-2", "100.127.254.2:10003"},
+		{"100.127.254.1:10351/exec/default/bare/b", "", "edge-3", "edge-3:10003"}, // it has no address, and its tunnel the name instead
 		{"100.127.254.1:10351/stats/summary", "/api/v1/nodes/edge-2/proxy/stats/summary", "edge-1", "100.127.254.1:10003"},
 		{"10.77.0.11:6443/stats/summary", "/api/v1/nodes/edge-2/proxy/stats/summary", "edge-2", "100.127.254.2:10003"},
 		{"10.77.0.11:6443/metrics/cadvisor", "/api/v1/nodes/https:edge-2:10351/proxy/metrics/cadvisor", "edge-2", "100.127.254.2:10003"},
