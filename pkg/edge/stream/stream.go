@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
@@ -33,7 +32,8 @@ import (
 )
 
 const (
-	connections  = 1000 // at once; each follows a log or is short
+	connections  = 1000 // at once without a request of somebody who may
+	requests     = 1000 // at once of those who may; each follows a log or is short
 	headerBytes  = 64 << 10
 	headerWithin = 10 * time.Second
 	// answerWithin is how long an edge node may take to begin its answer. KubeEdge itself waits for ever for one
@@ -95,7 +95,7 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		return err
 	}
-	web := boundedhttp.Serve(s.Log, "stream", netutil.LimitListener(l, connections), &http.Server{
+	web := boundedhttp.Serve(s.Log, "stream", &boundedhttp.Newest{Listener: l, Most: connections}, &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: headerBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig: &tls.Config{
@@ -160,6 +160,7 @@ func (s Server) handler() (http.Handler, error) {
 		},
 	}
 	refusals := &rate.Sometimes{Interval: time.Second} // a stranger does not fill the log
+	places := make(chan struct{}, requests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, to, code, why := s.admit(r)
 		if code != http.StatusOK {
@@ -172,6 +173,15 @@ func (s Server) handler() (http.Handler, error) {
 		if r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" {
 			s.Log.Infof("%s: %s %s of %s", who.Name, r.Method, r.URL.Path, to.Name)
 		}
+		select {
+		case places <- struct{}{}:
+		default:
+			boundedhttp.Refuse(w, fmt.Sprintf("%d requests are served already", requests), http.StatusServiceUnavailable)
+			return
+		}
+		defer func() { <-places }()
+		_, release := boundedhttp.Keep(r)
+		defer release()
 		ctx, cancel := context.WithCancelCause(context.WithValue(r.Context(), found{}, to))
 		defer cancel(nil)
 		go s.watch(ctx, to, cancel)

@@ -499,6 +499,46 @@ func TestALogThatIsFollowedComesAsItIsWrittenAndLastsLongerThanAnAnswerMayTake(t
 	}
 }
 
+func TestWhoHoldsConnectionsOpenKeepsNobodyWaiting(t *testing.T) {
+	next := make(chan struct{})
+	s := newStage(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "line\n")
+		_ = http.NewResponseController(w).Flush()
+		if r.URL.Query().Get("follow") == "true" {
+			<-next
+			_, _ = io.WriteString(w, "line\n")
+		}
+	})
+	client := s.client(s.ca.client(t, "a", "system:masters"))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://100.127.254.1:10351/containerLogs/default/a/c?follow=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	for range connections + 10 {
+		c, err := net.Dial("tcp", s.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	begun := time.Now()
+	if code, text := says(t, client, "GET", "100.127.254.1:10351/containerLogs/default/a/c", ""); code != http.StatusOK || text != "line" {
+		t.Errorf("another log is %d %q", code, text)
+	}
+	if took := time.Since(begun); took > headerWithin/2 {
+		t.Errorf("it took %s", took)
+	}
+	close(next)
+	if all, err := io.ReadAll(answer.Body); err != nil || string(all) != "line\nline\n" {
+		t.Errorf("the log that is followed is %q, %v", all, err)
+	}
+}
+
 func TestAnUpgradedConnectionCarriesBothWays(t *testing.T) {
 	s := newStage(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "SPDY/3.1" {
