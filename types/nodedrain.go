@@ -277,7 +277,9 @@ func (l DrainLock) OverWhereOff(holder Node, off bool) bool {
 
 // Degraded returns, by name, the volumes that have fewer healthy replicas than the lock
 // recorded, of those that are still there and not detached. One that has as many as it
-// should is not worse off: it had more while one of them moved.
+// should is not worse off: it had more while one of them moved. Nor is one whose replica on the
+// holder is healthy: another node lacks one, which may only get it once that node is removed
+// from the cluster, under this lock.
 func (l DrainLock) Degraded(s Storage) []string {
 	var names []string
 	for _, v := range s.Volumes {
@@ -289,7 +291,8 @@ func (l DrainLock) Degraded(s Storage) []string {
 		if v.Running {
 			healthy = v.HealthyReplicas()
 		}
-		if s.Longhorn && (v.Running || v.State != "detached") && healthy < before {
+		back := v.Running && v.HealthyOn(l.Holder)
+		if s.Longhorn && (v.Running || v.State != "detached") && healthy < before && !back {
 			names = append(names, v.Name)
 		}
 	}

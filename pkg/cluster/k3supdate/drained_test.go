@@ -214,3 +214,23 @@ func TestTheNextChangeTakesTheLockOfAFormerBootAsItIs(t *testing.T) {
 		}
 	})
 }
+
+// The node of the third replica is gone for good. It is removed, and replaced, under the same lock.
+func TestALockOfAFormerBootIsNotKeptForAReplicaThatAnotherNodeLacks(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		a := s.agents[0]
+		s.pass(time.Minute)
+		a.stop()
+		s.cluster.ChangeNode("n3", func(n *types.Node) { n.Ready = types.ConditionUnknown })
+		s.cluster.SetLock(types.DrainLock{Holder: "n1", BootID: "before", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour), Volumes: map[string]int{"pv-1": 3}})
+		s.cluster.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{{
+			Name: "pv-1", State: "attached", Running: true, Robustness: "degraded", Wanted: 3,
+			Replicas: []types.Replica{{Node: "n1", Mode: "RW"}, {Node: "n2", Mode: "RW"}, {Node: "n3", Mode: "ERR"}},
+		}}})
+		a.start()
+		s.pass(10 * time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "" {
+			t.Errorf("n1 is back and has its replica: %+v", lock)
+		}
+	})
+}

@@ -51,7 +51,7 @@ func TestVolumesThatAreWaitedForForHoursAreNotListedAllTheTime(t *testing.T) {
 	}{
 		"before COMPLETE": {130, func(s *stage) { worse(s); s.request(&s.zedagent, deviceOp) }},
 		"until the own lock is free": {130, func(s *stage) {
-			worse(s)
+			s.kube.SetStorage(longhorn(vol("n2", map[string]string{"n1": "WO", "n2": "RW"})))
 			s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-0", Volumes: map[string]int{"pvc-1": 2}})
 		}},
 		"until another's lock is free": {370, func(s *stage) {

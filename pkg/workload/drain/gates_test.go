@@ -163,7 +163,7 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 	off := func(w *world) { w.nodes[1].Ready, w.heard = types.ConditionUnknown, heard{holder: "n2", off: true} }
 	silent := func(w *world) { w.heard = heard{holder: "n2", silent: true} }
 	volume := func(change ...func(*types.Volume)) types.Storage {
-		v := types.Volume{Name: "v", State: "attached", Running: true, Wanted: 2, Replicas: []types.Replica{{Node: "n2", Mode: "RW"}, {Node: "n3", Mode: "ERR"}}}
+		v := types.Volume{Name: "v", State: "attached", Running: true, Wanted: 2, Replicas: []types.Replica{{Node: "n3", Mode: "RW"}, {Node: "n2", Mode: "ERR"}}}
 		for _, c := range change {
 			c(&v)
 		}
@@ -202,6 +202,7 @@ func TestWhoMayTakeTheLock(t *testing.T) {
 		{"not while a volume has fewer healthy replicas than before", []func(*world){back, with(volume())}, "fewer healthy replicas than before its drain: v"},
 		{"nor after an end of another kind, for a volume", []func(*world){ended, with(volume())}, "fewer healthy replicas"},
 		{"once it has as many again", []func(*world){back, with(volume(func(v *types.Volume) { v.Replicas[1].Mode = "RW" }))}, ""},
+		{"nor for what another node lacks", []func(*world){back, with(volume(func(v *types.Volume) { v.Replicas[0].Mode, v.Replicas[1].Mode = "ERR", "RW" }))}, ""},
 		{"a volume that is detached is not worse", []func(*world){back, with(volume(func(v *types.Volume) { v.State, v.Running = "detached", false }))}, ""},
 		{"one that was made since does not count", []func(*world){back, with(volume(func(v *types.Volume) { v.Name = "new" }))}, ""},
 		{"one that was deleted since does not", []func(*world){back, with(types.Storage{Longhorn: true})}, ""},

@@ -242,8 +242,9 @@ func TestWhichVolumesAreWorseOffThanWhenTheLockWasTaken(t *testing.T) {
 		{"one deleted since does not count", map[string]int{"v": 2, "gone": 3}, two, false},
 		{"as many as it should have are not worse", map[string]int{"v": 3}, two, false},
 		{"as it should have fewer by now, one is enough", map[string]int{"v": 2}, few, false},
+		{"what another node lacks is not waited for", map[string]int{"v": 3}, attachedTo("b", replica("own", "RW"), replica("b", "RW"), replica("c", "ERR")), false},
 	} {
-		got := types.DrainLock{Volumes: row.was}.Degraded(types.Storage{Longhorn: true, Volumes: []types.Volume{row.volume}})
+		got := types.DrainLock{Holder: "own", Volumes: row.was}.Degraded(types.Storage{Longhorn: true, Volumes: []types.Volume{row.volume}})
 		if (len(got) == 1) != row.want {
 			t.Errorf("%s: %v", row.sentence, got)
 		}
@@ -251,7 +252,7 @@ func TestWhichVolumesAreWorseOffThanWhenTheLockWasTaken(t *testing.T) {
 	bad := attachedTo("b", replica("own", "ERR"))
 	other := bad
 	other.Name = "a"
-	if diff := cmp.Diff([]string{"a", "v"}, types.DrainLock{Volumes: map[string]int{"a": 1, "v": 1}}.Degraded(types.Storage{Longhorn: true, Volumes: []types.Volume{bad, other}})); diff != "" {
+	if diff := cmp.Diff([]string{"a", "v"}, types.DrainLock{Holder: "own", Volumes: map[string]int{"a": 1, "v": 1}}.Degraded(types.Storage{Longhorn: true, Volumes: []types.Volume{bad, other}})); diff != "" {
 		t.Error(diff)
 	}
 }
