@@ -117,11 +117,12 @@ func decide(f facts) action {
 		a.since, a.stopped = 0, 0
 		a.waits("The cluster is not fully known: %s.", f.unseen)
 	} else {
-		if a.ask = asked && !f.working && f.uptime >= f.rest; a.ask {
+		a.ask = asked && !f.working && f.uptime >= f.rest
+		switch {
+		case a.ask && f.request.Disable:
 			a.status.Tried, a.status.TriedUID = at, ""
-			if !f.request.Disable {
-				a.status.TriedUID = f.disabled.UID
-			}
+		case a.ask && f.disabled.UID != "": // else nothing is deleted
+			a.status.Tried, a.status.TriedUID = at, f.disabled.UID
 		}
 		f.judge(&a)
 		a.over = a.over || !asked && !unsure && len(a.changes) == 0

@@ -137,3 +137,14 @@ func TestTheErrorOfTheLastTaskIsToldWhileThatIsToBeDone(t *testing.T) {
 		}
 	}
 }
+
+// The table did not have the object yet when the agent was killed, and so nothing was deleted.
+func TestAnEnableThatCannotHaveBeenCarriedOutIsRepeated(t *testing.T) {
+	f := at("a", true)
+	disabled := f.disabled
+	f.disabled, f.request = types.DisabledWorkloads{}, types.WorkloadsRequest{RequestedAt: f.now, Uptime: f.uptime}
+	f.last, f.disabled, f.memory = decide(f).status, disabled, memory{}
+	if a := decide(f); !a.ask || a.status.TriedUID != disabled.UID {
+		t.Errorf("asks %v for %q: %+v", a.ask, a.status.TriedUID, a.status)
+	}
+}
