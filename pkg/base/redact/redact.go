@@ -57,7 +57,7 @@ var secret = onUse(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|(` + user + `(?:\\*["']\s*,\s*)?\\*["'][^\s:"'\\]+:)(?:[^"'\\\n]|\\[^"'\n])+` +
 	`|(` + user + `[^\s:"'\\]+:\\*["']?)(?:[^\s"'\\]|\\[^"'nrt\s])+` +
 	`|(` + name + `[:=]\s*\\+")[^\n]*?(\\+"\s*[,}\]]|\n|$)` +
-	`|(` + name + `(?::=|[:=])\s*(?:\n\s*(?:-\s+)?|[{\[])[{\[]*\s*` + schemes + `)[^\s"',;{}\[\]\\:](?:[^\s"',;]*[^\s"',;:])?([\s"',;]|$)`)
+	`|(` + name + `(?::=|[:=])\s*(?:\n\s*(?:-\s+)?|[{\[])[{\[]*\s*` + schemes + `)[^\s"',;{}\[\]\\:=][^\s"',;:=\]})]*(?:([\s"',;]|$)|[=\]})][^\s"',;]*|:+[^\s"',;:][^\s"',;]*)`)
 
 // weak finds what looks like a secret by the prefix that its maker gives it, by its
 // form, or as the parameter of a command. The groups in front stay.
@@ -163,8 +163,9 @@ func plain(text string) string {
 	for line := range strings.Lines(text) {
 		if block >= 0 && below(block, line) {
 			left = max(left, 1)
-		} else {
+		} else if block >= 0 {
 			block = -1
+			flush() // the expression would take what is behind a block for a part of it
 		}
 		if hint(line) {
 			left = reach

@@ -51,6 +51,8 @@ func TestSecretsGoInWhateverFormTheyAreWritten(t *testing.T) {
 		"curl -u me:SEKRET x", "curl -ume:SEKRET", `-u "me:a SEKRET"`, `-u 'me:SEKRET'`, `-u me:"SEKRET"`, `-u \"me:SEKRET\"`, `["-u","me:SEKRET"]`, `-u me:a\SEKRET`,
 		"credentials:\n  password: SEKRET", "credentials:\n  - password: \"a SEKRET\"", "secrets:\n  a-token: |\n    a SEKRET\n", "credentials: {password: SEKRET}",
 		"--user me:SEKRET", "--user=me:SEKRET", "--proxy-user me:SEKRET", "-U me:SEKRET", `{\"cmd\":\"curl -u me:SEKRET\",\"n\":1}`,
+		"with map[Cookie:[sid=SEKRET]]: EOF", "map[X-Api-Key:[SEKRET]]: 403 Forbidden", "Authorization:[Basic SEKRET]: unexpected end", "token: [SEKRET]: it has expired",
+		"Token:{Value:SEKRET}: refused", "credentials: {SEKRET}: not known",
 		"https://x/v3/import/SEKRET.yaml", "https://x/v3/import/SEKRET_c-m-1.yml?a=b", "/import/aSEKRET.b.yaml",
 		"-----BEGIN PGP PRIVATE KEY BLOCK-----\nSEKRET\n-----END PGP PRIVATE KEY BLOCK-----",
 	} {
@@ -90,10 +92,11 @@ func TestASecretOfSeveralLinesGoes(t *testing.T) {
 
 func TestALongBlockOfYAMLGoesAsAWhole(t *testing.T) {
 	for name, c := range map[string]struct{ front, indent, line, after string }{
-		"token":      {"token: |\n", "  ", "\n", "an end\n"},
-		"with \\r":   {"token: |\r\n", "  ", "\r\n", "an end\r\n"},
-		"in a list":  {"- - password: >-\n", "     ", "\n", strings.Repeat("    user: me\n", reach)},
-		"cloud-init": {"- cloudInitNoCloud:\n    userData: |2\n", "      ", "\n\n \n", "- containerDisk:\n    image: x\n"},
+		"token":                      {"token: |\n", "  ", "\n", "an end\n"},
+		"with \\r":                   {"token: |\r\n", "  ", "\r\n", "an end\r\n"},
+		"in a list":                  {"- - password: >-\n", "     ", "\n", strings.Repeat("    user: me\n", reach)},
+		"cloud-init":                 {"- cloudInitNoCloud:\n    userData: |2\n", "      ", "\n\n \n", "- containerDisk:\n    image: x\n"},
+		"a block that others follow": {"  userData: |\n", "    ", "\n", "  status:\n    phase: Running\n  nodeName: n1\n"},
 	} {
 		got := Text("a line\n" + c.front + strings.Repeat(c.indent+"SEKRET: a"+c.line, 300) + c.after)
 		if strings.Contains(got, "SEKRET") || !strings.HasPrefix(got, "a line\n"+c.front) || !strings.HasSuffix(got, Hidden+"\n"+c.after) {
