@@ -33,6 +33,19 @@ type Reach struct {
 	Cluster *ReachCluster `json:"cluster,omitempty"` // nil while its tables of the cluster are incomplete
 }
 
+// Open are the ports that were reached; of nil, none.
+func (r *Reach) Open() (ports []int) {
+	if r == nil {
+		return nil
+	}
+	for _, p := range r.Ports {
+		if p.Outcome == ReachOpen {
+			ports = append(ports, p.Port)
+		}
+	}
+	return ports
+}
+
 // ReachPort is one port of who asked.
 type ReachPort struct {
 	Port    int          `json:"port"`

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -139,7 +141,7 @@ type Listeners struct {
 	// else answers there.
 	Failed map[int]error
 
-	open  []net.Listener
+	open  map[int]net.Listener // by port
 	ended sync.WaitGroup
 
 	mu    sync.Mutex
@@ -148,7 +150,7 @@ type Listeners struct {
 
 // Listen takes the ports of an address that nobody serves.
 func Listen(ctx context.Context, at netip.Addr, ports []int) *Listeners {
-	l := &Listeners{Failed: map[int]error{}, heard: map[netip.AddrPort]bool{}}
+	l := &Listeners{Failed: map[int]error{}, open: map[int]net.Listener{}, heard: map[netip.AddrPort]bool{}}
 	for _, port := range ports {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", host(at, port))
 		switch {
@@ -157,7 +159,7 @@ func Listen(ctx context.Context, at netip.Addr, ports []int) *Listeners {
 		case err != nil:
 			l.Failed[port] = fmt.Errorf("listen: %w", err)
 		default:
-			l.open = append(l.open, listener)
+			l.open[port] = listener
 			l.ended.Go(func() { l.serve(listener, port) })
 		}
 	}
@@ -178,6 +180,20 @@ func (l *Listeners) serve(listener net.Listener, port int) {
 		}
 		l.mu.Unlock()
 	}
+}
+
+// lateAfter is how long after its end a connection may still be unseen here: the kernel keeps it, and a
+// busy device takes it late.
+const lateAfter = 2 * time.Second
+
+// Await are the ports to which someone came from that address, who says that these are open: it
+// waits a moment for those at which nobody was seen.
+func (l *Listeners) Await(ctx context.Context, from netip.Addr, open []int) []int {
+	unseen := func(heard []int) bool {
+		return slices.ContainsFunc(open, func(port int) bool { return l.open[port] != nil && !slices.Contains(heard, port) })
+	}
+	_ = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, lateAfter, true, func(context.Context) (bool, error) { return !unseen(l.Heard(from)), nil })
+	return l.Heard(from)
 }
 
 // Heard are the ports to which someone came from that address.

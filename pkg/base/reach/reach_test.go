@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"maps"
 	"math/big"
 	"net"
 	"net/netip"
@@ -59,9 +60,7 @@ func TestListenersHearWhoComesAndGiveTheirPortsBack(t *testing.T) {
 	if d := cmp.Diff([]types.ReachPort{{Port: ports[0], Outcome: types.ReachOpen}}, got); d != "" {
 		t.Error("want -, got +\n" + d)
 	}
-	for end := time.Now().Add(time.Minute); len(ears.Heard(there)) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-	}
-	if got := ears.Heard(there); !slices.Equal(got, ports[:1]) || len(ears.Heard(here)) > 0 {
+	if got := ears.Await(t.Context(), there, ports[:1]); !slices.Equal(got, ports[:1]) || len(ears.Heard(here)) > 0 {
 		t.Errorf("heard at %v, from itself at %v", got, ears.Heard(here))
 	}
 	ears.Close()
@@ -69,6 +68,29 @@ func TestListenersHearWhoComesAndGiveTheirPortsBack(t *testing.T) {
 		if try.Outcome != types.ReachRefused {
 			t.Errorf("after it was closed port %d is %s", try.Port, try.Outcome)
 		}
+	}
+}
+
+// The kernel has taken the connection, and the device is too busy to see it yet.
+func TestWhoConnectedIsHeardAlsoWhereThatIsSeenLate(t *testing.T) {
+	ears := Listen(t.Context(), here, free(t, here, 1))
+	defer ears.Close()
+	port := slices.Collect(maps.Keys(ears.open))
+	came := netip.AddrPortFrom(there, uint16(port[0])) //nolint:gosec // a port
+	time.AfterFunc(100*time.Millisecond, func() {
+		ears.mu.Lock()
+		defer ears.mu.Unlock()
+		ears.heard[came] = true
+	})
+	if got := ears.Await(t.Context(), there, port); !slices.Equal(got, port) {
+		t.Errorf("heard at %v", got)
+	}
+	if got := ears.Await(t.Context(), here, port); len(got) > 0 {
+		t.Errorf("of a host that did not come it heard at %v", got)
+	}
+	served := []int{1} // by somebody else
+	if got := ears.Await(t.Context(), there, served); !slices.Equal(got, port) {
+		t.Errorf("heard at %v", got)
 	}
 }
 

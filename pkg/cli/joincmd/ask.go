@@ -74,7 +74,7 @@ func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 	readClock(&p, api, "the API server")
 	readClock(&p, status, "the status server")
 	p.ByTLS, p.ByHTTP = failed == nil && status.TLS, failed == nil && !status.TLS
-	p.Heard = q.ears.Heard(ip)
+	p.Heard = q.ears.Await(ctx, ip, p.Reach.Open())
 	return p
 }
 
