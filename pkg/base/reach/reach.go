@@ -16,8 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -189,11 +187,21 @@ const lateAfter = 2 * time.Second
 // Await are the ports to which someone came from that address, who says that these are open: it
 // waits a moment for those at which nobody was seen.
 func (l *Listeners) Await(ctx context.Context, from netip.Addr, open []int) []int {
-	unseen := func(heard []int) bool {
-		return slices.ContainsFunc(open, func(port int) bool { return l.open[port] != nil && !slices.Contains(heard, port) })
+	ctx, cancel := context.WithTimeout(ctx, lateAfter)
+	defer cancel()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		heard := l.Heard(from)
+		unseen := slices.ContainsFunc(open, func(port int) bool { return l.open[port] != nil && !slices.Contains(heard, port) })
+		if !unseen || ctx.Err() != nil {
+			return heard
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+		}
 	}
-	_ = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, lateAfter, true, func(context.Context) (bool, error) { return !unseen(l.Heard(from)), nil })
-	return l.Heard(from)
 }
 
 // Heard are the ports to which someone came from that address.

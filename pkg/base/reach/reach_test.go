@@ -76,7 +76,7 @@ func TestWhoConnectedIsHeardAlsoWhereThatIsSeenLate(t *testing.T) {
 	ears := Listen(t.Context(), here, free(t, here, 1))
 	defer ears.Close()
 	port := slices.Collect(maps.Keys(ears.open))
-	came := netip.AddrPortFrom(there, uint16(port[0])) //nolint:gosec // a port
+	came := netip.AddrPortFrom(there, uint16(port[0]))
 	time.AfterFunc(100*time.Millisecond, func() {
 		ears.mu.Lock()
 		defer ears.mu.Unlock()
