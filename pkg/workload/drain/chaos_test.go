@@ -62,8 +62,8 @@ func (s *stage) countLies(n *int) {
 			s.t.Errorf("%v for %v, want %v; history %s", is.Status, is.RequestedBy, want, s.status.path())
 		}
 		api, _ := s.api.Get(types.Global)
-		// What was under way when the API server died had begun before.
-		if is.Status != types.DrainComplete || !api.Answers() && time.Since(api.SilentSince) >= defaultSkipSilence-callTimeout {
+		// A write that got no answer had begun before the API server died.
+		if is.Status != types.DrainComplete || !api.Answers() && time.Since(s.silent) >= defaultSkipSilence-callTimeout {
 			return
 		}
 		if own, _ := s.nodes.Get("n1"); !own.Unschedulable {
@@ -77,6 +77,23 @@ func (s *stage) countLies(n *int) {
 	}
 }
 
+// dies lets the API server be silent. Where it answered for less than muteFor that is the same silence.
+func (s *stage) dies(f kubetest.Fault) {
+	if !s.dead && (s.silent.IsZero() || time.Since(s.answered) > muteFor) {
+		s.silent = time.Now()
+	}
+	s.dead = true
+	s.kube.SetFault(f)
+}
+
+func (s *stage) lives() {
+	if s.dead {
+		s.answered = time.Now()
+	}
+	s.dead = false
+	s.kube.SetFault(kubetest.None)
+}
+
 // events is what may happen to a drain.
 func (s *stage) events(random *rand.Rand, restart func()) []func() {
 	return []func(){
@@ -87,9 +104,9 @@ func (s *stage) events(random *rand.Rand, restart func()) []func() {
 		func() { _ = s.baseos.Unpublish(types.Global) },
 		func() { s.kube.Block(appZero, true) },
 		func() { s.kube.Block(appZero, false) },
-		func() { s.kube.SetFault(kubetest.Hung) },
-		func() { s.kube.SetFault(kubetest.Refused) },
-		func() { s.kube.SetFault(kubetest.None) },
+		func() { s.dies(kubetest.Hung) },
+		func() { s.dies(kubetest.Refused) },
+		s.lives,
 		func() { s.kube.SetLatency(2 * time.Second) },
 		func() { s.kube.SetLatency(0) },
 		func() { s.kube.FailVerb("cordon", types.ErrRefused) },

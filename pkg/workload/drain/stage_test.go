@@ -49,6 +49,9 @@ type stage struct {
 	log      *test.Hook
 	logger   *logrus.Logger
 	files    pubsub.Bells // inotify's part
+	dead     bool         // the API server is
+	silent   time.Time    // since when, but for moments
+	answered time.Time    // since when it is no longer
 	via      Kube         // nil for kube itself
 	force    string
 	marker   string
