@@ -36,6 +36,7 @@ func (s *stage) nodeIsDeleted(t *testing.T) {
 	rig.Until(t, 60*time.Second, func() string { return s.runsOn(t, kept, deletedNode) })
 	rig.Until(t, 60*time.Second, func() string { return s.rests(t, kept) })
 	rig.Until(t, 60*time.Second, func() string { return s.lacksRenewal(t) })
+	rig.Until(t, 60*time.Second, func() string { return s.lacksUse(t, kept) })
 	began := time.Now()
 
 	s.deleteNode(t)
@@ -77,6 +78,19 @@ func (s *stage) lacksRenewal(t *testing.T) string {
 	text, err := os.ReadFile(file)
 	if err != nil || json.Unmarshal(text, &k) != nil || k.UID != string(node.UID) || k.LeaseSeen.IsZero() {
 		return fmt.Sprintf("of %s is remembered %+v, %v", node.Name, k, err)
+	}
+	return ""
+}
+
+// lacksUse says that the Node does not tell yet that a volume is in use there. A kubelet says so before
+// it mounts one; Kubernetes detaches what is not in use as soon as its pod is deleted.
+func (s *stage) lacksUse(t *testing.T, a *app) string {
+	node, err := s.Cluster.Client().CoreV1().Nodes().Get(t.Context(), s.Name(deletedNode), metav1.GetOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	if !slices.ContainsFunc(node.Status.VolumesInUse, func(v corev1.UniqueVolumeName) bool { return strings.HasSuffix(string(v), "^"+a.volume) }) {
+		return fmt.Sprintf("%s says that it uses %v", node.Name, node.Status.VolumesInUse)
 	}
 	return ""
 }

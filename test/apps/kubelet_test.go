@@ -87,15 +87,18 @@ func (s *stage) startKubelet(t *testing.T, i int) {
 	}
 }
 
-// kubelet says on the Node which volumes are in use and where its pages are.
+// kubelet says on the Node which volumes are in use and where its pages are. One that does not
+// run says nothing, nor that none are.
 func (s *sites) kubelet(ctx context.Context, n corev1.Node) error {
 	var used []corev1.UniqueVolumeName
+	runs := false
 	s.mu.Lock()
 	for i := range s.cluster.Nodes {
 		d := s.all[i]
 		if s.cluster.Nodes[i].Name != n.Name || !d.powered || !d.connected || !d.kubelet {
 			continue
 		}
+		runs = true
 		for _, r := range d.running {
 			for _, v := range r.pod.Spec.Volumes {
 				if c := v.PersistentVolumeClaim; c != nil {
@@ -107,7 +110,7 @@ func (s *sites) kubelet(ctx context.Context, n corev1.Node) error {
 	s.mu.Unlock()
 	slices.Sort(used)
 	used = slices.Compact(used)
-	if slices.Equal(used, n.Status.VolumesInUse) && n.Status.DaemonEndpoints.KubeletEndpoint.Port == kubeletPort {
+	if !runs || slices.Equal(used, n.Status.VolumesInUse) && n.Status.DaemonEndpoints.KubeletEndpoint.Port == kubeletPort {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": n.UID}, "status": map[string]any{
