@@ -287,12 +287,11 @@ func (l DrainLock) Degraded(s Storage) []string {
 		if v.Wanted > 0 {
 			before = min(before, v.Wanted)
 		}
-		healthy := 0 // between attached and detached that is not known, nor where the engine is lost
+		worse := v.State != "detached" && before > 0 // between attached and detached that is not known, nor where the engine is lost
 		if v.Running {
-			healthy = v.HealthyReplicas()
+			worse = v.HealthyReplicas() < before && !v.HealthyOn(l.Holder)
 		}
-		back := v.Running && v.HealthyOn(l.Holder)
-		if s.Longhorn && (v.Running || v.State != "detached") && healthy < before && !back {
+		if s.Longhorn && worse {
 			names = append(names, v.Name)
 		}
 	}

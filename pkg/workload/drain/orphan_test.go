@@ -70,6 +70,16 @@ func TestALockForARestartOfK3sBecomesThatOfTheOwnDrain(t *testing.T) {
 	})
 }
 
+// looksSeldomAtTheLock checks that a drain that is complete does.
+func (s *stage) looksSeldomAtTheLock() {
+	s.t.Helper()
+	reads := len(s.kube.Calls("lock"))
+	time.Sleep(10 * time.Minute)
+	if n := len(s.kube.Calls("lock")) - reads; n > 2 {
+		s.t.Errorf("%d looks at the lock of a drain that is complete", n)
+	}
+}
+
 // A change that is stuck must not keep its own device from the reboot or the update that may help, and
 // goes on after that: its lock stays what it is.
 func TestADrainGoesUnderTheLockOfAChangeOfK3sThatDoesNotEnd(t *testing.T) {
@@ -84,11 +94,7 @@ func TestADrainGoesUnderTheLockOfAChangeOfK3sThatDoesNotEnd(t *testing.T) {
 		s.cordoned(false, false)
 		time.Sleep(3 * time.Minute)
 		s.is(types.DrainComplete, deviceOp)
-		reads := len(s.kube.Calls("lock"))
-		time.Sleep(10 * time.Minute)
-		if n := len(s.kube.Calls("lock")) - reads; n > 2 {
-			t.Errorf("%d looks at the lock of a drain that is complete", n)
-		}
+		s.looksSeldomAtTheLock()
 		stop() // the device reboots
 		s.reboot("boot-2")
 		s.ready()
@@ -117,11 +123,7 @@ func TestALockForK3sDelaysADrainNoLongerWhereTheClockWasSetBack(t *testing.T) {
 				s.cordoned(false, false)
 				time.Sleep(10 * time.Minute)
 				s.is(types.DrainComplete, deviceOp)
-				reads := len(s.kube.Calls("lock"))
-				time.Sleep(10 * time.Minute)
-				if n := len(s.kube.Calls("lock")) - reads; n > 2 {
-					t.Errorf("%d looks at the lock of a drain that is complete", n)
-				}
+				s.looksSeldomAtTheLock()
 			})
 		})
 	}
