@@ -191,6 +191,11 @@ func setIsScaled(t *testing.T, c *Cluster) {
 	app := App{Name: "scaled-12345-0", Domain: "scaled.0.1"}
 	old := launch(t, c, app)
 	patchSet(t, c, app, `{"spec":{"replicas":0}}`)
+	// KubeVirt that sees both at once keeps the machine.
+	eventually(t, 15*time.Second, "the machine to be told to go", func() bool {
+		vmi, err := c.Custom("vmi").Namespace(AppNamespace).Get(t.Context(), old.GetName(), metav1.GetOptions{})
+		return apierrors.IsNotFound(err) || err == nil && vmi.GetDeletionTimestamp() != nil
+	})
 	patchSet(t, c, app, `{"spec":{"replicas":1}}`)
 	machineOf(t, c, app, old.GetName())
 	eventually(t, 15*time.Second, "the old machine to go", gone(t, c, old))
