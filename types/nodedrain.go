@@ -278,8 +278,8 @@ func (l DrainLock) OverWhereOff(holder Node, off bool) bool {
 // Degraded returns, by name, the volumes that have fewer healthy replicas than the lock
 // recorded, of those that are still there and not detached. One that has as many as it
 // should is not worse off: it had more while one of them moved. Nor is one whose replica on the
-// holder is healthy: another node lacks one, which may only get it once that node is removed
-// from the cluster, under this lock.
+// holder is healthy, or was when the engine was lost with another node: that node may have to be
+// removed from the cluster first, under this lock.
 func (l DrainLock) Degraded(s Storage) []string {
 	var names []string
 	for _, v := range s.Volumes {
@@ -287,7 +287,8 @@ func (l DrainLock) Degraded(s Storage) []string {
 		if v.Wanted > 0 {
 			before = min(before, v.Wanted)
 		}
-		worse := v.State != "detached" && before > 0 // between attached and detached that is not known, nor where the engine is lost
+		// Between attached and detached it is not known, nor, but for the replica on the holder, where the engine is lost.
+		worse := v.State != "detached" && before > 0 && !v.wasHealthyOn(l.Holder)
 		if v.Running {
 			worse = v.HealthyReplicas() < before && !v.HealthyOn(l.Holder)
 		}
@@ -297,6 +298,14 @@ func (l DrainLock) Degraded(s Storage) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// wasHealthyOn reports that the volume's engine is lost on another node, and that the replica on node was
+// healthy until then. Longhorn sets FailedAt of one whose own node went away.
+func (v Volume) wasHealthyOn(node string) bool {
+	return v.State == "attached" && !v.Running && v.Engine != "" && v.Engine != node && slices.ContainsFunc(v.Replicas, func(r Replica) bool {
+		return r.Node == node && r.LastMode == "RW" && !r.HealthyAt.IsZero() && r.FailedAt.IsZero() && r.Deleted.IsZero()
+	})
 }
 
 // DrainForced is the DrainConditions.Reason of a drain that an operator called complete.

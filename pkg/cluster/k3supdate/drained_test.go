@@ -1,6 +1,7 @@
 package k3supdate
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -217,20 +218,29 @@ func TestTheNextChangeTakesTheLockOfAFormerBootAsItIs(t *testing.T) {
 
 // The node of the third replica is gone for good. It is removed, and replaced, under the same lock.
 func TestALockOfAFormerBootIsNotKeptForAReplicaThatAnotherNodeLacks(t *testing.T) {
-	play(t, "n1 n2 n3", func(s *site) {
-		a := s.agents[0]
-		s.pass(time.Minute)
-		a.stop()
-		s.cluster.ChangeNode("n3", func(n *types.Node) { n.Ready = types.ConditionUnknown })
-		s.cluster.SetLock(types.DrainLock{Holder: "n1", BootID: "before", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour), Volumes: map[string]int{"pv-1": 3}})
-		s.cluster.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{{
-			Name: "pv-1", State: "attached", Running: true, Robustness: "degraded", Wanted: 3,
-			Replicas: []types.Replica{{Node: "n1", Mode: "RW"}, {Node: "n2", Mode: "RW"}, {Node: "n3", Mode: "ERR"}},
-		}}})
-		a.start()
-		s.pass(10 * time.Minute)
-		if lock := s.cluster.Lock(); lock.Holder != "" {
-			t.Errorf("n1 is back and has its replica: %+v", lock)
-		}
-	})
+	well := types.Replica{LastMode: "RW", HealthyAt: time.Unix(1, 0)}
+	for name, v := range map[string]types.Volume{
+		"the engine runs":                   {Running: true, Robustness: "degraded", Engine: "n2", Replicas: []types.Replica{{Mode: "RW"}, {Mode: "RW"}, {Mode: "ERR"}}},
+		"the engine is lost with that node": {Robustness: "unknown", Engine: "n3", Replicas: []types.Replica{well, well, well}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, "n1 n2 n3", func(s *site) {
+				a := s.agents[0]
+				s.pass(time.Minute)
+				a.stop()
+				s.cluster.ChangeNode("n3", func(n *types.Node) { n.Ready = types.ConditionUnknown })
+				s.cluster.SetLock(types.DrainLock{Holder: "n1", BootID: "before", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour), Volumes: map[string]int{"pv-1": 3}})
+				v.Name, v.State, v.Wanted = "pv-1", "attached", 3
+				for i := range v.Replicas {
+					v.Replicas[i].Node = fmt.Sprint("n", i+1)
+				}
+				s.cluster.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{v}})
+				a.start()
+				s.pass(10 * time.Minute)
+				if lock := s.cluster.Lock(); lock.Holder != "" {
+					t.Errorf("n1 is back and has its replica: %+v", lock)
+				}
+			})
+		})
+	}
 }

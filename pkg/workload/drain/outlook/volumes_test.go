@@ -222,6 +222,12 @@ func TestWhichVolumesAreWorseOffThanWhenTheLockWasTaken(t *testing.T) {
 	two := attachedTo("b", replica("own", "RW"), replica("c", "RW"))
 	unknown := two
 	unknown.Running = false
+	lost := func(on, mode string, own types.Replica) types.Volume {
+		own.Mode, own.LastMode = "", mode
+		v := attachedTo(on, own, replica("c", ""))
+		v.Running = false
+		return v
+	}
 	few := two
 	few.Wanted = 1
 	for _, row := range []struct {
@@ -242,6 +248,11 @@ func TestWhichVolumesAreWorseOffThanWhenTheLockWasTaken(t *testing.T) {
 		{"one deleted since does not count", map[string]int{"v": 2, "gone": 3}, two, false},
 		{"as many as it should have are not worse", map[string]int{"v": 3}, two, false},
 		{"as it should have fewer by now, one is enough", map[string]int{"v": 2}, few, false},
+		{"its replica was healthy when the engine was lost with another node", map[string]int{"v": 2}, lost("b", "RW", replica("own", "")), false},
+		{"it was still being rebuilt", map[string]int{"v": 2}, lost("b", "WO", replica("own", "")), true},
+		{"it failed", map[string]int{"v": 2}, lost("b", "RW", onDisk("own", true, true)), true},
+		{"it is being deleted", map[string]int{"v": 2}, lost("b", "RW", deleting(replica("own", ""))), true},
+		{"the engine was lost with its own node", map[string]int{"v": 2}, lost("own", "RW", replica("own", "")), true},
 		{"what another node lacks is not waited for", map[string]int{"v": 3}, attachedTo("b", replica("own", "RW"), replica("b", "RW"), replica("c", "ERR")), false},
 	} {
 		got := types.DrainLock{Holder: "own", Volumes: row.was}.Degraded(types.Storage{Longhorn: true, Volumes: []types.Volume{row.volume}})
