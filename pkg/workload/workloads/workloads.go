@@ -248,7 +248,7 @@ func (c *Component) ask(ctx context.Context, f facts) outcome {
 	if r.Disable {
 		err = c.Kube.DisableWorkloads(ctx, types.DisabledWorkloads{By: f.self.Name, Reason: reason, Since: f.now.UTC()})
 	} else if d, failed := c.Kube.DisabledWorkloads(ctx); failed != nil {
-		return outcome{unmade: r.RequestedAt, err: failed}
+		return outcome{err: failed}
 	} else if d.UID != "" && d.UID != f.disabled.UID {
 		return outcome{unmade: r.RequestedAt, err: fmt.Errorf("enable workloads: %w", types.ErrConflict)}
 	} else if d.UID != "" {
@@ -259,6 +259,8 @@ func (c *Component) ask(ctx context.Context, f facts) outcome {
 		return outcome{heard: r.RequestedAt}
 	case !unsent(err) && (errors.Is(err, types.ErrNoAnswer) || ctx.Err() != nil):
 		return outcome{err: fmt.Errorf("it is not known whether the workloads were %s: %w", map[bool]string{true: "disabled", false: "enabled"}[r.Disable], err)}
+	case !r.Disable:
+		return outcome{err: err} // it is tried again, for the same object alone
 	}
 	return outcome{unmade: r.RequestedAt, err: err}
 }

@@ -285,8 +285,19 @@ func TestARequestIsCarriedOutOnce(t *testing.T) {
 type failing struct {
 	*world
 	made bool
+	read bool  // the read before it is what fails
 	err  error // nil where the agent dies in the middle of it
 	once sync.Once
+}
+
+func (f *failing) DisabledWorkloads(ctx context.Context) (d types.DisabledWorkloads, err error) {
+	read := func() error { d, err = f.world.DisabledWorkloads(ctx); return err }
+	if f.read {
+		err = f.do(ctx, read)
+		return d, err
+	}
+	err = read()
+	return d, err
 }
 
 func (f *failing) DisableWorkloads(ctx context.Context, d types.DisabledWorkloads) error {
@@ -394,13 +405,15 @@ func TestAnEnableThatMayHaveBeenCarriedOutDoesNotEndALaterDisable(t *testing.T) 
 	for name, row := range map[string]struct {
 		made  bool
 		err   error
-		again bool // disabled on another node meanwhile
+		again bool // enabled and disabled on other nodes meanwhile
 		phase types.WorkloadsPhase
 	}{
 		"the answer is lost":  {true, types.ErrNoAnswer, false, types.WorkloadsEnabled},
 		"the request is lost": {false, types.ErrNoAnswer, false, types.WorkloadsEnabled},
 		"it was refused":      {false, types.ErrRefused, false, types.WorkloadsEnabled},
 		"the answer is lost, and they are disabled again":      {true, types.ErrNoAnswer, true, types.WorkloadsDisabled},
+		"the read is lost, and they are disabled again":        {false, types.ErrNoAnswer, true, types.WorkloadsDisabled},
+		"it was refused, and they are disabled again":          {false, types.ErrRefused, true, types.WorkloadsDisabled},
 		"the agent dies before it":                             {false, nil, false, types.WorkloadsEnabled},
 		"the agent dies after it":                              {true, nil, false, types.WorkloadsEnabled},
 		"the agent dies after it, and they are disabled again": {true, nil, true, types.WorkloadsDisabled},
@@ -413,7 +426,7 @@ func TestAnEnableThatMayHaveBeenCarriedOutDoesNotEndALaterDisable(t *testing.T) 
 				w.ask("n2", true)
 				w.pass(time.Minute)
 				w.is("n1", types.WorkloadsDisabled, "")
-				n1.kube = &failing{world: w, made: row.made, err: row.err}
+				n1.kube = &failing{world: w, made: row.made, read: strings.Contains(name, "read"), err: row.err}
 				w.start("n1")
 				w.ask("n1", false)
 				w.pass(time.Second)
@@ -421,6 +434,8 @@ func TestAnEnableThatMayHaveBeenCarriedOutDoesNotEndALaterDisable(t *testing.T) 
 					n1.kill()
 				}
 				if row.again {
+					w.ask("n2", false)
+					w.pass(time.Second)
 					w.ask("n3", true)
 				}
 				w.pass(2 * time.Second)
