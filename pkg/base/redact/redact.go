@@ -156,21 +156,24 @@ func plain(text string) string {
 	var hinted strings.Builder // lines that are looked at together
 	left := 0                  // lines that are still in reach
 	block := -1                // how the name of the block is indented that the line may be of; -1 for none
+	empty := false             // no line of that block has come yet
 	flush := func() {
 		out.WriteString(secret().ReplaceAllString(weak().ReplaceAllString(hinted.String(), weakStays), stays))
 		hinted.Reset()
 	}
 	for line := range strings.Lines(text) {
 		if block >= 0 && below(block, line) {
-			left = max(left, 1)
+			left, empty = max(left, 1), empty && strings.TrimSpace(line) == ""
 		} else if block >= 0 {
 			block = -1
-			flush() // the expression would take what is behind a block for a part of it
+			if !empty { // else it is indented wrongly, and goes with what follows
+				flush() // the expression would take what is behind a block for a part of it
+			}
 		}
 		if hint(line) {
 			left = reach
 			if begins := blockOf.FindStringSubmatch(line); begins != nil && block < 0 {
-				block = len(begins[1])
+				block, empty = len(begins[1]), true
 			}
 		}
 		if left > 0 {

@@ -88,6 +88,15 @@ func TestASecretOfSeveralLinesGoes(t *testing.T) {
 	if diff := cmp.Diff(want, Text(text)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	for _, text := range []string{
+		"write_files:\n- path: /etc/x\n  token: |\n  SEKRET\n",
+		"    auth:\n    password: |\n    a SEKRET of several words\n",
+		"spec:\n    userData: |\n  #cloud-config\n  - [ x, SEKRET ]\n",
+	} {
+		if got := Text(text); strings.Contains(got, "SEKRET") {
+			t.Errorf("where the line is not indented it became %q", got)
+		}
+	}
 }
 
 func TestALongBlockOfYAMLGoesAsAWhole(t *testing.T) {
