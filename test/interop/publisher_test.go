@@ -50,8 +50,11 @@ func TestARawPublisherThatRepeatsEverythingRingsNothing(t *testing.T) {
 	eventually(t, "synced", sub.Synced)
 	bell := make(chan struct{}, 1)
 	sub.Notify(bell)
+	c.say("update Probe YQ== eyJDb3VudCI6M30=") // the bell of the snapshot may still ring until this is there
+	eventually(t, "a change after the snapshot", holds(sub, "a", 3))
+	<-bell
 	for range 50 {
-		c.say("update Probe YQ== eyJDb3VudCI6MX0=", "update Probe Yg== eyJDb3VudCI6MX0=")
+		c.say("update Probe YQ== eyJDb3VudCI6M30=", "update Probe Yg== eyJDb3VudCI6MX0=")
 	}
 	time.Sleep(300 * time.Millisecond)
 	if len(bell) != 0 {
