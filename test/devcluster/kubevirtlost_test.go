@@ -34,14 +34,13 @@ func nodeIsLost(t *testing.T, c *Cluster) {
 		t.Errorf("a machine of the lost node is %v", now.Object["status"])
 	}
 
+	// Fifteen seconds after the node's loss all its machines are told to go: what is to
+	// happen before happens at once.
 	none := int64(0)
 	pod := launcherOf(t, c, machines["forced"])
 	if err := c.Client().CoreV1().Pods(AppNamespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
 		t.Fatal(err)
 	}
-	runsElsewhere(t, c, apps["forced"], machines["forced"])
-	eventually(t, 5*time.Second, "the machine without launcher pod to go", gone(t, c, machines["forced"]))
-
 	forgotten := machines["forgotten"]
 	_, err := c.Custom("vmi").Namespace(AppNamespace).Patch(t.Context(), forgotten.GetName(), types.MergePatchType,
 		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
@@ -49,12 +48,15 @@ func nodeIsLost(t *testing.T, c *Cluster) {
 		t.Fatal(err)
 	}
 	deleteMachine(t, c, "vmi", forgotten.GetName())
+	deleteMachine(t, c, "vmi", machines["deleted"].GetName())
+
+	runsElsewhere(t, c, apps["forced"], machines["forced"])
+	eventually(t, 5*time.Second, "the machine without launcher pod to go", gone(t, c, machines["forced"]))
 	runsElsewhere(t, c, apps["forgotten"], forgotten)
 	if left := launcherOf(t, c, forgotten); left == nil || machine(t, c, forgotten) != nil {
 		t.Errorf("of the forgotten machine there are %v and the launcher pod %v", machine(t, c, forgotten), left)
 	}
 
-	deleteMachine(t, c, "vmi", machines["deleted"].GetName())
 	runsElsewhere(t, c, apps["deleted"], machines["deleted"])
 	runsElsewhere(t, c, apps["waits"], machines["waits"])
 	for _, name := range []string{"deleted", "waits", "bound"} {
