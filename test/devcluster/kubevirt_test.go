@@ -117,6 +117,33 @@ func patchSet(t *testing.T, c *Cluster, app App, patch string) {
 	}
 }
 
+// pauseSet changes a set and pauses it, and returns when KubeVirt has seen that. It
+// hears of sets and of machines apart: what is done to a machine right after a change
+// of its set may come first.
+func pauseSet(t *testing.T, c *Cluster, app App, patch string) {
+	t.Helper()
+	patchSet(t, c, app, patch)
+	patchSet(t, c, app, `{"spec":{"paused":true}}`)
+	waitPaused(t, c, app)
+}
+
+func resumeSet(t *testing.T, c *Cluster, app App) {
+	t.Helper()
+	patchSet(t, c, app, `{"spec":{"paused":null}}`)
+}
+
+func waitPaused(t *testing.T, c *Cluster, app App) {
+	t.Helper()
+	eventually(t, 15*time.Second, "KubeVirt to say that it has seen it", func() bool {
+		set, err := c.Custom("vmirs").Namespace(AppNamespace).Get(t.Context(), app.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conditions, _, _ := unstructured.NestedSlice(set.Object, "status", "conditions")
+		return len(conditions) == 1 && conditions[0].(map[string]any)["type"] == "ReplicaPaused"
+	})
+}
+
 func setRuns(t *testing.T, c *Cluster) {
 	app := App{Name: "runs-12345-0", Domain: "runs.0.1", Node: c.Nodes[1].Name, Required: true}
 	name, err := c.CreateVM(t.Context(), app)
@@ -167,8 +194,9 @@ func machineIsEvicted(t *testing.T, c *Cluster) {
 	next := machineOf(t, c, app, old.GetName())
 	eventually(t, 15*time.Second, "the evicted machine to go", gone(t, c, old))
 
-	patchSet(t, c, app, `{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrate"}}}}`)
+	pauseSet(t, c, app, `{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrate"}}}}`)
 	deleteMachine(t, c, "vmi", next.GetName())
+	resumeSet(t, c, app)
 	last := machineOf(t, c, app, next.GetName())
 	err := evict(c, *launcherOf(t, c, last))
 	if !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), "not live-migratable") {
@@ -179,8 +207,9 @@ func machineIsEvicted(t *testing.T, c *Cluster) {
 func affinityIsForTheNext(t *testing.T, c *Cluster) {
 	app := App{Name: "moves-12345-0", Domain: "moves.0.1", Node: c.Nodes[0].Name, Required: true}
 	old := launch(t, c, app)
-	patchSet(t, c, app, strings.ReplaceAll(`{"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
+	pauseSet(t, c, app, strings.ReplaceAll(`{"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
 		{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["NODE"]}]}]}}}}}}}`, "NODE", c.Nodes[1].Name))
+	resumeSet(t, c, app)
 	time.Sleep(time.Second)
 	if now := machineOf(t, c, app, ""); now.GetUID() != old.GetUID() || text(now, "status", "nodeName") != app.Node {
 		t.Errorf("the machine is now %s on %s", now.GetName(), text(now, "status", "nodeName"))
@@ -214,18 +243,11 @@ func pausedSetRaisedMakesNothing(t *testing.T, c *Cluster) {
 	eventually(t, 15*time.Second, "the machine to go", gone(t, c, old))
 	patchSet(t, c, app, `{"spec":{"paused":true}}`)
 	patchSet(t, c, app, `{"spec":{"replicas":1}}`)
-	eventually(t, 15*time.Second, "KubeVirt to say that it has seen it", func() bool {
-		set, err := c.Custom("vmirs").Namespace(AppNamespace).Get(t.Context(), app.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		conditions, _, _ := unstructured.NestedSlice(set.Object, "status", "conditions")
-		return len(conditions) == 1 && conditions[0].(map[string]any)["type"] == "ReplicaPaused"
-	})
+	waitPaused(t, c, app)
 	if all := machinesOf(t, c, app); len(all) > 0 {
 		t.Errorf("a paused set has %d machines", len(all))
 	}
-	patchSet(t, c, app, `{"spec":{"paused":null}}`)
+	resumeSet(t, c, app)
 	machineOf(t, c, app, old.GetName())
 }
 
