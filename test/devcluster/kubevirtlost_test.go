@@ -190,7 +190,7 @@ func TestKubeVirtOnHosts(t *testing.T) {
 	app := App{Name: "host-12345-0", Domain: "host.0.1", Node: c.Nodes[(i+1)%len(c.Nodes)].Name, Required: true}
 	old := launch(t, c, app)
 	c.StopControlPlane(i)
-	eventually(t, 30*time.Second, "another virt-controller to lead", func() bool { return leader() != first })
+	eventually(t, 30*time.Second, "another virt-controller to lead", func() bool { now := leader(); return now != "" && now != first })
 	if err := evict(c, *launcherOf(t, c, old)); err != nil {
 		t.Fatal(err)
 	}
