@@ -3,13 +3,13 @@
 package devcluster
 
 import (
-	"bytes"
+	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,8 +72,8 @@ func nodeConfig(t *testing.T, c *Cluster, i int) *rest.Config {
 	return config
 }
 
-// get asks node 0 for a path, without the patience of client-go.
-func get(t *testing.T, c *Cluster, path string) (code int, answer []byte, err error) {
+// ask asks node 0 for a path, without the patience of client-go.
+func ask(t *testing.T, c *Cluster, path string) (*http.Response, error) {
 	t.Helper()
 	config := nodeConfig(t, c, 0)
 	client, err := rest.HTTPClientFor(config)
@@ -84,7 +84,13 @@ func get(t *testing.T, c *Cluster, path string) (code int, answer []byte, err er
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := client.Do(req)
+	return client.Do(req)
+}
+
+// get is ask that reads the answer.
+func get(t *testing.T, c *Cluster, path string) (code int, answer []byte, err error) {
+	t.Helper()
+	resp, err := ask(t, c, path)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -219,31 +225,26 @@ func stalledWatch(t *testing.T, c *Cluster) {
 
 func cutWatch(t *testing.T, c *Cluster) {
 	before := c.NodeTraffic(0)
-	done := make(chan error)
-	go func() {
-		_, answer, err := get(t, c, nodesPath+"?watch=true")
-		if !bytes.Contains(answer, []byte(`"ADDED"`)) {
-			err = errors.Join(err, errors.New("no event came"))
-		}
-		done <- err
-	}()
-	cut := func() (err error, ended bool) {
-		c.CutWatches(0)
-		select {
-		case err := <-done:
-			return err, true
-		case <-time.After(200 * time.Millisecond):
-			return nil, false
-		}
+	resp, err := ask(t, c, nodesPath+"?watch=true")
+	if err != nil {
+		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond)
-	eventually(t, 5*time.Second, "the watch to end", func() bool {
-		err, ended := cut()
+	defer resp.Body.Close()
+	events := bufio.NewReader(resp.Body)
+	if line, err := events.ReadString('\n'); err != nil || !strings.Contains(line, `"ADDED"`) {
+		t.Fatalf("the watch begins with %q, %v", line, err)
+	}
+	c.CutWatches(0)
+	ended := make(chan error, 1)
+	go func() { _, err := io.Copy(io.Discard, events); ended <- err }()
+	select {
+	case err := <-ended:
 		if err != nil {
 			t.Errorf("the watch ended with %v", err)
 		}
-		return ended
-	})
+	case <-time.After(patience * 5 * time.Second):
+		t.Fatal("the watch does not end")
+	}
 	if after := c.NodeTraffic(0); after.Requests != before.Requests+1 || after.Faulted != before.Faulted {
 		t.Errorf("one watch counted as %+v, before %+v", after, before)
 	}
