@@ -70,12 +70,16 @@ func machineLives(t *testing.T, c *Cluster) {
 	if node := text(vmi, "status", "nodeName"); node != app.Node {
 		t.Errorf("the machine is on %q", node)
 	}
-	set, err := c.Custom("vmirs").Namespace(AppNamespace).Get(ctx, app.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ready, _, _ := unstructured.NestedInt64(set.Object, "status", "readyReplicas"); ready != 1 || metav1.GetControllerOf(vmi).UID != set.GetUID() {
-		t.Errorf("the replica set has %d machines, the machine's owner is %v", ready, vmi.GetOwnerReferences())
+	var set *unstructured.Unstructured
+	eventually(t, 5*time.Second, "the replica set to count its machine", func() bool {
+		if set, err = c.Custom("vmirs").Namespace(AppNamespace).Get(ctx, app.Name, metav1.GetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		ready, _, _ := unstructured.NestedInt64(set.Object, "status", "readyReplicas")
+		return ready == 1
+	})
+	if metav1.GetControllerOf(vmi).UID != set.GetUID() {
+		t.Errorf("the machine's owner is %v", vmi.GetOwnerReferences())
 	}
 
 	deleteMachine(t, c, "vmirs", app.Name)
