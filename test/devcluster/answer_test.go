@@ -167,13 +167,13 @@ func openWatch(t *testing.T, client kubernetes.Interface, version string) watch.
 	return w
 }
 
-// next returns what a watch says within two seconds.
+// next returns what a watch says next.
 func next(t *testing.T, w watch.Interface) (event watch.Event, open bool) {
 	t.Helper()
 	select {
 	case event, open = <-w.ResultChan():
 		return event, open
-	case <-time.After(2 * time.Second):
+	case <-time.After(patience * 5 * time.Second):
 		t.Fatal("the watch says nothing")
 		return
 	}

@@ -15,12 +15,13 @@ import (
 
 func faultsHitOneNode(t *testing.T, c *Cluster) {
 	mine, other := nodeClient(t, c, 0), nodeClient(t, c, 1)
-	call := func(client kubernetes.Interface) error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	callWithin := func(long time.Duration, client kubernetes.Interface) error {
+		ctx, cancel := context.WithTimeout(t.Context(), long)
 		defer cancel()
 		_, err := client.CoreV1().Namespaces().Get(ctx, AppNamespace, metav1.GetOptions{})
 		return err
 	}
+	call := func(client kubernetes.Interface) error { return callWithin(patience*5*time.Second, client) }
 	heal := func() {
 		t.Helper()
 		if err := c.SetNodeFault(0, None); err != nil {
@@ -41,7 +42,7 @@ func faultsHitOneNode(t *testing.T, c *Cluster) {
 		t.Errorf("the fault is %v", got)
 	}
 	for name, client := range map[string]kubernetes.Interface{"open": mine, "new": nodeClient(t, c, 0)} {
-		if err := call(client); !errors.Is(err, context.DeadlineExceeded) {
+		if err := callWithin(time.Second, client); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s connection, hung: %v", name, err)
 		}
 	}
