@@ -146,10 +146,10 @@ func budgetIsHonoured(t *testing.T, c *Cluster) {
 	if err := c.SetBudget(ctx, app.Name, 1); err != nil {
 		t.Fatal(err)
 	}
+	asked := time.Now()
 	if err := evict(c, pod); err != nil {
 		t.Errorf("eviction under an open budget: %v", err)
 	}
-	asked := time.Now()
 	eventually(t, 5*time.Second, "the evicted pod to go", func() bool {
 		_, err := c.Client().CoreV1().Pods(AppNamespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
