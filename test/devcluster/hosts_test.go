@@ -50,7 +50,7 @@ func TestHosts(t *testing.T) {
 // join makes host i a member with a Node, as k3s does at its first start.
 func join(t *testing.T, c *Cluster, i int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience*time.Minute)
 	defer cancel()
 	if err := c.StartControlPlane(ctx, i); err != nil {
 		t.Fatal(err)

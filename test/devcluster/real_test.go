@@ -61,7 +61,7 @@ func runApp(t *testing.T, c *Cluster, i int, app App) corev1.Pod {
 	if err := c.CreateApp(t.Context(), app); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience*30*time.Second)
 	defer cancel()
 	pods, err := c.WaitRunning(ctx, labelApp+"="+app.Name, 1)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // runInChild runs a pod and says which pid namespace and control groups it is in.
 func runInChild(c *Cluster) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience*time.Minute)
 	defer cancel()
 	if err := c.CreateApp(ctx, App{Name: "orphan", Prints: Prints{Heartbeat: beats}}); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 func TestALauncherOfTheRealKubeVirtHasContainersOnARealNode(t *testing.T) {
 	needsPods(t)
 	c := start(t, Options{Hosts: true, Real: true, KubeVirt: true, Nodes: 1})
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience*4*time.Minute)
 	defer cancel()
 	name, err := c.CreateVM(ctx, App{Name: "vm", Domain: "d.1.1", Node: c.Nodes[0].Name})
 	if err != nil {
