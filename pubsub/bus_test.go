@@ -89,6 +89,16 @@ func subscriber(t *testing.T, root string, opts ...Option) (*Subscription[Sample
 	return sub, s
 }
 
+// settling is subscriber with a settle that outlasts what a test does meanwhile on a busy machine.
+func settling(t *testing.T, root string) *Subscription[Sample] {
+	t.Helper()
+	s := newSide(root)
+	sub := NewSubscription[Sample](s.Bus, "agent")
+	sub.settle = 4 * time.Second
+	s.start(t)
+	return sub
+}
+
 func clients(p *Publication[Sample]) int {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
@@ -114,7 +124,12 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // never checks for a while that something does not happen.
 func never(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	neverWithin(t, 1500*time.Millisecond, what, happened)
+}
+
+func neverWithin(t *testing.T, within time.Duration, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if happened() {
 			t.Fatalf("happened: %s", what)
 		}

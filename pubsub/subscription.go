@@ -38,6 +38,7 @@ func NewSubscription[T any](bus *Bus, agent string, opts ...Option) *Subscriptio
 		watcher:  &bus.watcher,
 		bell:     make(chan struct{}, 1),
 		rescan:   rescanEvery,
+		settle:   settleFor,
 		refused:  map[string]string{},
 		missing:  map[string]time.Time{},
 		reported: map[string]string{},
@@ -133,11 +134,11 @@ const (
 	maxRetry = 10 * time.Second
 	// rescanEvery is a follower's rescan outside of tests.
 	rescanEvery = time.Minute
-	// settle is how long a directory may say something else than is meant. The
-	// first files missing may be a directory being removed as a whole, and that
-	// is nobody's withdrawal. And EVE's publishers send a value before they
-	// write its file, so a directory may be behind a socket that was just lost.
-	settle = time.Second
+	// settleFor is a follower's settle outside of tests. The first files missing
+	// may be a directory being removed as a whole, and that is nobody's withdrawal.
+	// And EVE's publishers send a value before they write its file, so a directory
+	// may be behind a socket that was just lost.
+	settleFor = time.Second
 )
 
 // sink is the typed half of a subscription.
@@ -160,6 +161,7 @@ type follower struct {
 	table   sink
 	synced  atomic.Bool
 	rescan  time.Duration // how often a directory is read without an event, in case one was lost
+	settle  time.Duration // how long a directory may say something else than is meant
 	counts  counts
 
 	refused  map[string]string    // what was last refused of a key and reported
@@ -193,7 +195,7 @@ func (f *follower) run(ctx context.Context) {
 		due = f.scanWhen(due)
 		connected, whole := f.follow(ctx)
 		if whole {
-			retry, behind = minRetry, time.Now().Add(settle)
+			retry, behind = minRetry, time.Now().Add(f.settle)
 		}
 		if connected {
 			due = f.scanWhen(behind)

@@ -103,14 +103,14 @@ func TestADirectoryThatVanishesAsAWholeWithdrawsNothing(t *testing.T) {
 	for i := range 50 {
 		writeText(t, filepath.Join(runDir(root), fmt.Sprintf("k%d.json", i)), small("", i))
 	}
-	sub, _ := subscriber(t, root)
+	sub := settling(t, root)
 	eventually(t, "the directory is read", sub.Synced)
 	for i := range 10 { // slowly at first, so that a half empty directory is seen
 		must(t, os.Remove(filepath.Join(runDir(root), fmt.Sprintf("k%d.json", i))))
 		time.Sleep(20 * time.Millisecond)
 	}
 	must(t, os.RemoveAll(filepath.Join(root, "run")))
-	never(t, "a value goes with its directory", func() bool { return len(sub.All()) != 50 })
+	neverWithin(t, sub.settle+500*time.Millisecond, "a value goes with its directory", func() bool { return len(sub.All()) != 50 })
 }
 
 func TestTheSocketTakesOverFromTheDirectoryWithoutAFalseStep(t *testing.T) {

@@ -96,7 +96,7 @@ func TestADirectoryBehindALostSocketIsNoStepBack(t *testing.T) {
 	writeText(t, path, small("", 1))
 	writeText(t, gone, small("", 1))
 	srv := rawListen(t, root)
-	sub, _ := subscriber(t, root)
+	sub := settling(t, root)
 	c := srv.accept("hello Sample", update("k", sorted(1)), update("gone", sorted(1)), "complete Sample")
 	eventually(t, "synced", sub.Synced)
 	c.say(update("k", sorted(2)))
@@ -107,15 +107,11 @@ func TestADirectoryBehindALostSocketIsNoStepBack(t *testing.T) {
 	srv.close()
 	must(t, c.conn.Close())
 	writeText(t, filepath.Join(runDir(root), "tmp123"), "") // an event brings no earlier look
-	for end := time.Now().Add(settle / 2); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if !now() {
-			t.Fatalf("the directory overruled the socket: %v", sub.All())
-		}
-	}
+	neverWithin(t, sub.settle/4, "the directory overrules the socket", func() bool { return !now() })
 	writeText(t, path, small("", 2))
 	writeText(t, filepath.Join(runDir(root), "fresh.json"), small("", 2))
 	must(t, os.Remove(gone))
-	never(t, "a step back", func() bool { return !now() })
+	neverWithin(t, sub.settle, "a step back", func() bool { return !now() })
 	writeText(t, path, small("", 3))
 	eventually(t, "the directory is followed", has(sub, "k", 3))
 }

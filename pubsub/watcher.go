@@ -247,7 +247,7 @@ func (f *follower) miss(key string) time.Duration {
 		since = time.Now()
 		f.missing[key] = since
 	}
-	if left := settle - time.Since(since); left > 0 {
+	if left := f.settle - time.Since(since); left > 0 {
 		return left
 	}
 	f.withdraw(key)
