@@ -150,9 +150,15 @@ func TestAPublisherThatHangsUpAtOnceIsNotDialledInATightLoop(t *testing.T) {
 	root := t.TempDir()
 	srv := rawListen(t, root)
 	subscriber(t, root)
-	must(t, srv.l.SetDeadline(time.Now().Add(time.Second)))
 	calls := 0
 	for ; ; calls++ {
+		within := time.Second
+		if calls < 2 { // it may have to wait for the processor
+			within = time.Minute
+		}
+		if calls <= 2 {
+			must(t, srv.l.SetDeadline(time.Now().Add(within)))
+		}
 		conn, err := srv.l.AcceptUnix()
 		if err != nil {
 			break
@@ -160,7 +166,7 @@ func TestAPublisherThatHangsUpAtOnceIsNotDialledInATightLoop(t *testing.T) {
 		must(t, conn.Close())
 	}
 	if calls < 2 || calls > 8 {
-		t.Errorf("dialled %d times in a second", calls)
+		t.Errorf("dialled %d times, all but two in a second", calls)
 	}
 }
 
