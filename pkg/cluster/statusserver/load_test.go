@@ -201,7 +201,7 @@ func TestHalfARequestDoesNotHoldUpTheMove(t *testing.T) {
 		slow := dialFrom(t, "127.12.34.5", d.at("127.12.34.1"))
 		defer slow.Close()
 		fmt.Fprint(slow, "GET /status HT")
-		time.Sleep(50 * time.Millisecond) // the server has read as much and waits for the rest
+		joins(t, d.at("127.12.34.1"), 1) // comes behind it, so the server has let both in
 
 		ended := make(chan struct{})
 		go func() { defer close(ended); _, _ = io.Copy(io.Discard, slow) }()
