@@ -18,8 +18,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// patience is four times what a quiet machine needs, and more.
-const patience = 20 * time.Second
+// patience is twelve times what a quiet machine needs, and more.
+const patience = time.Minute
 
 // eventually waits until what is true.
 func eventually(t *testing.T, what func() error) {
