@@ -110,7 +110,7 @@ func told(cluster *devcluster.Cluster, file string, during func(*story, *testscr
 			// What the cluster goes through.
 			"app": with(app), "crowd": with(crowd), "pinned": with(pinned), "vm": with(vm), "budget": with(budget),
 			"workload": with(workload), "network": with(network), "functions": with(functions), "finalizer": with(finalizer), "hold": with(hold), "volume": with(volume), "replica": with(replica), "detach": with(detach),
-			"fault": with(fault), "forbid": with(forbid), "permit": with(permit), "newca": with(newca), "kubelet": with(kubelet), "kubectl": with(kubectl),
+			"fault": with(fault), "forbid": with(forbid), "permit": with(permit), "newca": with(newca), "kubelet": with(kubelet), "alive": with(alive), "kubectl": with(kubectl),
 			"k3s": with(k3s), "container": with(container), "killat": with(killAt), "ran": with(ran), "certificate": with(certificate), "supervisor": with(supervisor), "liar": with(liar), "occupy": with(occupy), "vacate": with(vacate), "leak": with(leak),
 			// What is to be seen.
 			"expect": with(expect), "absent": with(absent), "never": with(never), "answers": with(answers),

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8stypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -149,6 +151,29 @@ func newca(s *story, _ *testscript.TestScript, args []string) error {
 		return err
 	}
 	return m.RotateCA()
+}
+
+// alive NODE: the kubelet of a node that has none goes on saying that the node is Ready, until the story ends. The
+// controller manager takes one that says nothing for 15 s for lost.
+func alive(s *story, _ *testscript.TestScript, args []string) error {
+	tell := func() error {
+		patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
+		_, err := s.fleet.Cluster.Client().CoreV1().Nodes().Patch(s.plugged, args[0], k8stypes.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		return err
+	}
+	s.playing.Go(func() {
+		tick := time.NewTicker(3 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-s.plugged.Done():
+				return
+			case <-tick.C:
+				_ = tell() // the next one says it again
+			}
+		}
+	})
+	return tell()
 }
 
 // powercut NODE: the device boots again without a word to anyone.
