@@ -192,13 +192,13 @@ func powercut(s *story, _ *testscript.TestScript, args []string) error {
 	})
 }
 
-// booted NODE N: waits until the device has booted so often.
+// booted NODE N: waits until the device has booted so often, which others may do first.
 func booted(s *story, _ *testscript.TestScript, args []string) error {
 	m, _, err := s.member(args[0])
 	if err != nil {
 		return err
 	}
-	return eventually(func() string {
+	return within(2*patience, func() string {
 		if n := m.Boots(); strconv.Itoa(n) != args[1] {
 			return fmt.Sprintf("%s has booted %d times", args[0], n)
 		}

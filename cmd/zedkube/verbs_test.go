@@ -121,10 +121,19 @@ func permit(s *story, _ *testscript.TestScript, _ []string) error {
 	return s.fleet.Cluster.Permit(s.ctx)
 }
 
-// reboot NODE: the controller's reboot command.
+// reboot NODE: the controller's reboot command, once the device has heard that nothing drains: before
+// that it would be carried out at once.
 func reboot(s *story, _ *testscript.TestScript, args []string) error {
 	m, _, err := s.member(args[0])
 	if err != nil {
+		return err
+	}
+	if err := eventually(func() string {
+		if is := m.HearsDrain().Status; is != types.DrainNotRequested {
+			return args[0] + " has heard of a drain that it is " + is.String()
+		}
+		return ""
+	}); err != nil {
 		return err
 	}
 	m.CommandReboot()
