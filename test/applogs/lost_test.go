@@ -4,6 +4,7 @@ package applogs
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -116,17 +117,25 @@ func (s *stage) isBack(t *testing.T, i int) time.Time {
 	return time.Now()
 }
 
-// where is the name of the one pod of an application, and on which device it is.
-func (s *stage) where(t *testing.T, a *app) (string, int) {
+// where waits until an application has one pod, and returns its name and on which device it is.
+func (s *stage) where(t *testing.T, a *app) (name string, on int) {
 	t.Helper()
+	rig.Until(t, 60*time.Second, func() (what string) {
+		name, on, what = s.onlyPod(t, a)
+		return what
+	})
+	return name, on
+}
+
+// onlyPod is the name of the one pod of an application, and on which device it is; what says why there is none.
+func (s *stage) onlyPod(t *testing.T, a *app) (name string, on int, what string) {
 	pods := s.pods(t, a)
 	for i := range s.Fleet.Members {
 		if len(pods) == 1 && pods[0].Spec.NodeName == s.Name(i) {
-			return pods[0].Name, i
+			return pods[0].Name, i, ""
 		}
 	}
-	t.Fatalf("%s has %s", a.cfg.DisplayName, describe(pods))
-	return "", 0
+	return "", 0, fmt.Sprintf("%s has the pods %s", a.cfg.DisplayName, describe(pods))
 }
 
 // hostIsKilled: the copies elsewhere are told of from their first line, and when

@@ -56,7 +56,10 @@ func (s *stage) rests(t *testing.T) {
 // isClaimed says what is wrong with the claims of an application that has one
 // pod, "" for nothing.
 func (s *stage) isClaimed(t *testing.T, a *app) string {
-	_, at := s.where(t, a)
+	_, at, what := s.onlyPod(t, a)
+	if what != "" {
+		return what
+	}
 	for i := range s.Fleet.Members {
 		status, _ := told[types.ENClusterAppStatus](s, i, "ENClusterAppStatus", a)
 		if status.ScheduledOnThisNode != (i == at) {
