@@ -107,13 +107,19 @@ func (s *stage) allRest(t *testing.T) {
 			return ""
 		})
 	}
-	moves, on := s.apps["moves"], -1
-	for i := range s.Cluster.Nodes {
-		if moves.cfg.RemoteConsole && s.runsOn(t, moves, i) == "" {
-			on = i
+	moves := s.apps["moves"]
+	rig.Until(t, 60*time.Second, func() string {
+		if !moves.cfg.RemoteConsole {
+			return s.lacksConsole(moves, -1)
 		}
-	}
-	rig.Until(t, 60*time.Second, func() string { return s.lacksConsole(moves, on) })
+		what := ""
+		for i := range s.Cluster.Nodes {
+			if what = s.runsOn(t, moves, i); what == "" {
+				return s.lacksConsole(moves, i)
+			}
+		}
+		return what
+	})
 	t.Logf("everything rests after %s", rig.Since(began))
 	s.othersAreUntouched(t)
 }
