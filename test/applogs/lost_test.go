@@ -16,7 +16,7 @@ import (
 )
 
 // scheduled is how long after its node's Ready condition turned Unknown an
-// application may be without a replacement that has a node.
+// application may be without a replacement that has a node, on a quiet machine.
 const scheduled = 60 * time.Second
 
 // backWithin is how long a node may take to be in service again. A kubelet that
@@ -70,7 +70,7 @@ func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 			}
 			for _, c := range p.Status.Conditions {
 				if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
-					if took := c.LastTransitionTime.Sub(at); took > scheduled {
+					if took := c.LastTransitionTime.Sub(at); took > rig.Patience*scheduled {
 						t.Errorf("the replacement has a node %s after its node was Unknown", took)
 					}
 					return ""

@@ -142,7 +142,7 @@ func (s *stage) deletedMeanwhile(t *testing.T) {
 	told := s.books[0].count(a)
 	began := time.Now()
 	s.startAgent(t, 0)
-	rig.Until(t, 20*time.Second, func() string {
+	rig.Until(t, 2*time.Second, func() string {
 		for i := range s.Fleet.Members {
 			for _, topic := range []string{"ENClusterAppStatus", "AppRepairStatus"} {
 				if s.says(i, topic, a) {
@@ -152,11 +152,7 @@ func (s *stage) deletedMeanwhile(t *testing.T) {
 		}
 		return ""
 	})
-	took := rig.Since(began)
-	t.Logf("nothing is said of it %s after the agent's start", took)
-	if took > 2*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	t.Logf("nothing is said of it %s after the agent's start", rig.Since(began))
 	rig.Pause(t, time.Second)
 	if n := s.books[0].count(a); n != told {
 		t.Errorf("%d lines are told of what is gone", n-told)

@@ -21,7 +21,7 @@ import (
 )
 
 // scheduled is how long after its node's Ready condition turned Unknown an
-// application may be without a replacement that has a node.
+// application may be without a replacement that has a node, on a quiet machine.
 const scheduled = 60 * time.Second
 
 // cut takes a device's cable out.
@@ -99,7 +99,7 @@ func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 				continue
 			}
 			for _, c := range p.Status.Conditions {
-				if took := c.LastTransitionTime.Sub(at); c.Type == corev1.PodScheduled && took > scheduled {
+				if took := c.LastTransitionTime.Sub(at); c.Type == corev1.PodScheduled && took > rig.Patience*scheduled {
 					t.Errorf("the replacement has a node only after %s", took)
 				}
 			}
