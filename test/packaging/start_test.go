@@ -101,8 +101,8 @@ func TestOtherSignalsArePassedOnAndItIsStartedAgain(t *testing.T) {
 
 func TestACrashIsFollowedByAnotherTryAndALongerPause(t *testing.T) {
 	withEveryShell(t, func(t *testing.T, shell []string) {
-		s := start(t, shell, "crashes", nil, "longest=60", "longest=3")
 		began := time.Now()
+		s := start(t, shell, "crashes", nil, "longest=60", "longest=3")
 		s.await("heard", "started", 4)
 		if took := time.Since(began); took < 6*time.Second {
 			t.Errorf("four tries after %s, want pauses of 1, 2 and 3 s", took)
