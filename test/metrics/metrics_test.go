@@ -267,7 +267,7 @@ func (s *stage) deletedIsGone(t *testing.T) {
 }
 
 func (s *stage) clusterIsWhole(t *testing.T) {
-	took := rig.Within(t, 2*time.Minute, func() string {
+	took := rig.Until(t, 2*time.Minute, func() string { // a kubelet that gives no answer is asked again after a minute, then two, then four
 		reporter := s.Fleet.Reporter()
 		if reporter == nil {
 			return "no node reports"
