@@ -10,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -30,7 +31,7 @@ const (
 
 // errLate is why a task about a lost node ends undone: between two looks at the witnesses so long has passed
 // that what one has published since may be old.
-var errLate = errors.New("its turn came too late")
+var errLate = errors.New("the list of nodes came more than " + types.WitnessFresh.String() + " after the last look at what the witnesses publish, so it proves nothing")
 
 // task is what is done in one go under the repair lease.
 type task struct {
@@ -53,7 +54,7 @@ type outcome struct {
 
 // begin acts beside the steps, while no other node repairs any application.
 func (c *Component) begin(ctx context.Context, t task) {
-	w := &worker{Kube: c.Kube, task: t, now: time.Now, uptime: c.Uptime, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
+	w := &worker{Kube: c.Kube, task: t, hears: &c.witnesses, now: time.Now, uptime: c.Uptime, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 	if c.working.Begin(ctx, actTimeout, func(ctx context.Context) outcome { return outcome{w, c.Kube.Repair(ctx, t.self.Name, w.do)} }) {
 		c.mem.acting = &t
 	}
@@ -69,12 +70,18 @@ func (c *Component) finish(out outcome) {
 		}
 	}
 	c.mem.rest = rest
+	if !errors.Is(out.err, types.ErrHeld) && !errors.Is(out.err, errLate) {
+		delete(rest, late(out.lost))
+	}
 	switch {
 	case errors.Is(out.err, types.ErrHeld):
 		rest[""] = pause{until: c.Uptime() + heldPause}
 		return
 	case errors.Is(out.err, errLate):
 		rest[""] = pause{until: c.Uptime() + heldPause}
+		if len(out.targets) == 0 {
+			c.tellLate(out)
+		}
 	case out.err != nil:
 		key := ""
 		if len(out.targets) == 0 {
@@ -91,6 +98,19 @@ func (c *Component) finish(out outcome) {
 		}
 	}
 }
+
+// tellLate notes that nothing was done about a lost node because a look came late, which is judged again as
+// if it had not been tried: with a slow API server that may be so again and again.
+func (c *Component) tellLate(out outcome) {
+	key, why := late(out.lost), out.err.Error()
+	if c.mem.rest[key].why == "" {
+		c.Log.WithError(out.err).WithFields(logrus.Fields{"act": out.act, "node": out.lost.Name}).Info("the repair is decided again")
+	}
+	c.mem.rest[key] = pause{until: c.Uptime(), why: why}
+}
+
+// late is where it is kept why nothing was done about a lost node.
+func late(lost types.Node) string { return "late/" + lost.Name }
 
 // complain sets the pause after a try, and logs a failure once. Where nothing
 // was left to be done it is others that take their time.
@@ -151,8 +171,12 @@ func (f facts) told(a app, v verdict) types.AppRepairStatus {
 		s.BootID, s.Unseen = f.boot, max(f.uptime-f.unseen(a.key), 1)
 	}
 	if v.shown == "" { // what goes on beside it must not hide what people have to do something about
-		if p := f.rest[a.key]; p.why != "" && v.target != nil {
-			s.Reason += " " + fmt.Sprintf("The last attempt failed: %s.", p.why)
+		why := f.rest[a.key].why
+		if v.act == types.ActFailover {
+			why = cmp.Or(f.rest[late(v.lost)].why, why)
+		}
+		if why != "" && v.target != nil {
+			s.Reason += " " + fmt.Sprintf("The last attempt failed: %s.", why)
 		}
 		if f.acts(a.key) && s.Act != types.ActNone {
 			s.Phase = types.RepairActs
@@ -201,6 +225,7 @@ func (f facts) acts(key string) bool {
 type worker struct {
 	Kube
 	task
+	hears    pubsub.Reader[heard]
 	now      func() time.Time
 	uptime   func() time.Duration
 	snapshot snapshot                      // the last look under the repair lease, for a failover

@@ -101,13 +101,14 @@ type Component struct {
 	Status  pubsub.Writer[types.ENClusterAppStatus]
 	Repairs pubsub.Writer[types.AppRepairStatus]
 
-	blind    bool          // the cluster, or this node in it, is not fully known
-	unseenAt time.Duration // uptime, since when
-	mem      memory
-	pick     pubsub.Pick[types.Pod] // the pods that look tells of
-	looking  loop.Call[fresh]
-	working  loop.Call[outcome]
-	telling  loop.Call[error] // what this node is the designated one of, on its way
+	blind     bool          // the cluster, or this node in it, is not fully known
+	unseenAt  time.Duration // uptime, since when
+	mem       memory
+	witnesses pubsub.Table[heard]    // for the repair under way
+	pick      pubsub.Pick[types.Pod] // the pods that look tells of
+	looking   loop.Call[fresh]
+	working   loop.Call[outcome]
+	telling   loop.Call[error] // what this node is the designated one of, on its way
 }
 
 // Run steps until ctx is done and returns after what is under way has ended.

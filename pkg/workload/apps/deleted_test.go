@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -100,7 +101,7 @@ func TestADeviceThatComesToLifeAtTheLastMomentKeepsItsApplication(t *testing.T) 
 		s := newScene()
 		s.deleteNode(time.Hour)
 		k := &slow{scene: s.follow(), clock: up, then: func() {}}
-		w := &worker{Kube: k, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
+		w := &worker{Kube: k, hears: &pubsub.Table[heard]{}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 		w.task = task{act: types.ActFailover, self: s.self, lost: s.deleted("n2"), deleted: true, heard: up, targets: []target{{app: s.apps()[0], note: types.RepairNote{Act: types.ActFailover, Node: "n2"}}}}
 		w.now, w.uptime = func() time.Time { return now }, func() time.Duration { return k.clock }
 		w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second}, "n3": {Round: 9, At: up - time.Second}}

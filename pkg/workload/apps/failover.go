@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// freshFor is how long a look at volumes and Leases counts.
+	// freshFor is how long a look at volumes and Leases counts: for what is looked at once
+	// more under the repair lease from its end, else from its beginning.
 	freshFor = 10 * time.Second
 	// unrenewed is how long a kubelet's Lease must be seen unchanged: it is
 	// renewed every ten seconds.
@@ -242,17 +243,6 @@ func (f facts) wantLook(v *verdict, soon bool) {
 	v.look = f.fresh.tried == 0 || f.uptime-f.fresh.tried >= every
 }
 
-// stale says that there is no fresh look, "" where there is one.
-func (f facts) stale() string {
-	switch {
-	case f.fresh.at != 0 && f.uptime-f.fresh.at <= freshFor:
-		return ""
-	case f.fresh.err != "":
-		return "The current state of the cluster cannot be read: " + f.fresh.err + "."
-	}
-	return "Volumes and Leases are being checked."
-}
-
 // unrenewed says what speaks against the death of a kubelet, "" for nothing. there
 // says whether its Node is.
 func (l fresh) unrenewed(lost types.Node, there bool) string {
@@ -314,7 +304,7 @@ func (f facts) failback(a app) (verdict, bool) {
 	why := cmp.Or(f.contested(a.key), f.notYet())
 	if why == "" {
 		f.wantLook(&v, true)
-		if why = f.stale(); why == "" {
+		if why = f.staleSince(f.fresh.at); why == "" {
 			why = unhealthy(a.claims, f.fresh.storage)
 		}
 	}

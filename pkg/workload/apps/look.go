@@ -2,6 +2,7 @@ package apps
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +13,12 @@ import (
 
 // lookTimeout bounds a look at what no table holds.
 const lookTimeout = 30 * time.Second
+
+// heard is what the witnesses have published, as the steps heard it.
+type heard struct {
+	words types.Witnesses
+	at    time.Duration // uptime of the last step that saw the whole cluster
+}
 
 func (c *Component) look() facts {
 	f := facts{now: time.Now().Round(0), uptime: c.Uptime(), boot: c.BootID, configsKnown: c.Configs.Synced()}
@@ -45,6 +52,9 @@ func (c *Component) look() facts {
 	}
 	c.mem.words = c.mem.words.Hear(f.nodes, f.uptime)
 	f.witnessed = c.mem.words.Seen(f.now, f.uptime)
+	if !c.blind {
+		_ = c.witnesses.Publish(types.Global, heard{c.mem.words, f.uptime}) // in memory: it never fails
+	}
 	f.memory = c.mem
 	return f
 }
@@ -108,6 +118,23 @@ func (l fresh) then(next fresh) fresh {
 	}
 	next.renewed = renewals(l.renewed, next)
 	return next
+}
+
+// stale says that there is no fresh look, "" where there is one. All that it has shown is looked at once
+// more under the repair lease: a slow API server makes it no older.
+func (f facts) stale() string { return f.staleSince(max(f.fresh.at, f.fresh.came)) }
+
+// staleSince says that there is no look that counts from then on, "" where there is one.
+func (f facts) staleSince(at time.Duration) string {
+	switch took := f.fresh.came - f.fresh.at; {
+	case f.fresh.at != 0 && f.uptime-at <= freshFor:
+		return ""
+	case f.fresh.err != "":
+		return "The current state of the cluster cannot be read: " + f.fresh.err + "."
+	case took > freshFor:
+		return fmt.Sprintf("Volumes and Leases are being checked; the last look took %s.", took.Round(time.Second))
+	}
+	return "Volumes and Leases are being checked."
 }
 
 // renewals keeps for how long each kubelet's Lease has looked as it does: from the

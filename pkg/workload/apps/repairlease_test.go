@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -75,29 +76,113 @@ func TestWhatIsNotTrueAnyMoreUnderTheRightIsNotDone(t *testing.T) {
 	}
 }
 
+// slowly is a Kube whose lists of nodes take long: in a look, and under the repair lease.
+type slowly struct {
+	Kube
+	look, check func() time.Duration
+}
+
+type underLease struct{}
+
+func (s *slowly) Repair(ctx context.Context, identity string, do func(context.Context) error) error {
+	return s.Kube.Repair(ctx, identity, func(ctx context.Context) error {
+		return do(context.WithValue(ctx, underLease{}, true))
+	})
+}
+
+func (s *slowly) FreshNodes(ctx context.Context) ([]types.Node, error) {
+	takes := s.look
+	if ctx.Value(underLease{}) != nil {
+		takes = s.check
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(takes()):
+	}
+	return s.Kube.FreshNodes(ctx)
+}
+
+// restartWith runs the agents of n1 and n3 with other verbs.
+func (w *world) restartWith(wrap func(Kube) Kube) {
+	for _, n := range []string{"n1", "n3"} {
+		w.agents[n].stop()
+		w.start(n, wrap)
+	}
+}
+
+func takes(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+
 // Another repair of the same node, as of its workloads, may come first.
-func TestAFailoverWhoseTurnCameLateIsJudgedAgainAtOnce(t *testing.T) {
-	inWorld(t, func(w *world) {
-		var late atomic.Int32
-		for _, n := range []string{"n1", "n3"} {
-			w.agents[n].stop()
-			w.start(n, func(k Kube) Kube {
+func TestAFailoverThatWaitsForTheRepairLeaseKnowsWhatWitnessesSayMeanwhile(t *testing.T) {
+	for hangs, want := range map[bool][]string{false: {"n3"}, true: nil} {
+		inWorld(t, func(w *world) {
+			var waited atomic.Int32
+			w.restartWith(func(k Kube) Kube {
 				return &meddler{Kube: k, happens: func() {
-					if late.Add(1) <= 3 {
-						time.Sleep(30 * time.Second)
-						if got := w.verbs(); len(got) != 0 {
-							t.Errorf("done: %v", got)
-						}
+					if waited.Add(1) == 1 && hangs { // the agents of others, once they have published again
+						time.Sleep(6 * time.Second)
+						w.kube.Change(func() { w.answers = true })
 					}
+					time.Sleep(30 * time.Second)
 				}}
 			})
-		}
+			w.lose()
+			w.until("somebody has waited", 5*time.Minute, func() bool { return waited.Load() > 0 })
+			time.Sleep(2 * time.Minute)
+			if got := w.runsOn(); !slices.Equal(got, want) {
+				t.Errorf("a witness hangs: %v, and it runs on %v: %v", hangs, got, w.verbs())
+			}
+			if got := w.verbs(); hangs && len(got) > 0 {
+				t.Errorf("done: %v", got)
+			}
+		})
+	}
+}
+
+func TestAFailoverWhoseCheckCameLateSaysSoAndIsJudgedAgainAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var late atomic.Int32
+		w.restartWith(func(k Kube) Kube {
+			return &slowly{Kube: k, look: takes(0), check: func() time.Duration {
+				if late.Add(1) > 4 {
+					return 0
+				}
+				return 25 * time.Second
+			}}
+		})
 		w.lose()
-		w.until("it was late three times", 5*time.Minute, func() bool { return late.Load() > 3 })
+		w.until("it is tried", 5*time.Minute, func() bool { return late.Load() > 0 })
+		told := func() bool {
+			for _, n := range []string{"n1", "n3"} {
+				if s, _ := w.agents[n].repairs.Get(appID); s.Act == types.ActFailover && strings.Contains(s.Reason, "The last attempt failed: check node n2: the list of nodes came more than 20s after") {
+					return true
+				}
+			}
+			return false
+		}
+		w.until("it says so", time.Minute, told)
+		if got := w.verbs(); len(got) != 0 {
+			t.Errorf("done: %v", got)
+		}
+		w.until("it was late four times", 5*time.Minute, func() bool { return late.Load() > 4 })
 		w.until("it runs on n3", 20*time.Second, func() bool { return slices.Equal(w.runsOn(), []string{"n3"}) })
 		if n := w.warnings(); n > 0 {
 			t.Errorf("%d warnings", n)
 		}
+		if told() {
+			t.Error("it is over, and still told")
+		}
+	})
+}
+
+func TestAFailoverGoesOnWithASlowAPIServer(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.restartWith(func(k Kube) Kube {
+			return &slowly{Kube: k, look: takes(14 * time.Second), check: takes(14 * time.Second)}
+		})
+		w.lose()
+		w.until("it runs on n3", 4*time.Minute, func() bool { return slices.Equal(w.runsOn(), []string{"n3"}) })
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -96,7 +97,7 @@ func TestALongTaskLooksAgainAndAgain(t *testing.T) {
 			s.follow()
 			k := &slow{scene: s, clock: up}
 			k.then = func() { r.then(k) }
-			w := &worker{Kube: k, task: task{act: types.ActFailover, self: s.self, lost: s.nodes["n2"], heard: up}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
+			w := &worker{Kube: k, hears: &pubsub.Table[heard]{}, task: task{act: types.ActFailover, self: s.self, lost: s.nodes["n2"], heard: up}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 			w.now, w.uptime = func() time.Time { return now }, func() time.Duration { return k.clock }
 			w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second}, "n3": {Round: 9, At: up - time.Second}}
 			for _, name := range []string{"a", "b", "c", "d"} {
@@ -123,7 +124,7 @@ func TestWhatWitnessesSayIsNotTakenForNewWhereTheTurnOfTheNodeCameLate(t *testin
 		s.lose()
 		s.follow()
 		k := &slow{scene: s, clock: up + 100*time.Second}
-		w := &worker{Kube: k, task: task{act: act, self: s.self, lost: s.nodes["n2"], heard: up}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
+		w := &worker{Kube: k, hears: &pubsub.Table[heard]{}, task: task{act: act, self: s.self, lost: s.nodes["n2"], heard: up}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 		w.now, w.uptime = func() time.Time { return now.Add(100 * time.Second) }, func() time.Duration { return k.clock }
 		w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second}, "n3": {Round: 9, At: up - time.Second}}
 		w.targets = []target{{app: s.apps()[0], note: types.RepairNote{Act: types.ActFailover, Node: "n2"}}}
