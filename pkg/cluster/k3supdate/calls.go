@@ -27,8 +27,8 @@ func (c *Component) call(ctx context.Context, what call, f facts) result {
 	case restore:
 		r.err = c.Disk.Restore(ctx, f.journal.From)
 		return c.acts(ctx, r, "restore k3s", f.journal.From, f)
-	case free:
-		r.err = c.free(ctx, f.own.Name)
+	case free, end:
+		r.err = c.free(ctx, f.own.Name, what == end)
 		return r
 	case take:
 		if r.err = c.take(ctx, f); r.err != nil {
@@ -73,7 +73,7 @@ func (c *Component) take(ctx context.Context, f facts) error {
 		return fmt.Errorf("take the drain lock: %w", types.ErrConflict)
 	}
 	volumes := replicas(f.checked.storage, f.own.Name)
-	if lock.Holder == f.own.Name && lock.Task == types.TaskK3sChange { // of a former boot: what was recorded first counts
+	if lock.Holder == f.own.Name && lock.Task == types.TaskK3sChange { // of a former change: what was recorded first counts
 		volumes = lock.Volumes
 	}
 	_, err = c.Kube.SetDrainLock(ctx, types.DrainLock{
@@ -83,10 +83,14 @@ func (c *Component) take(ctx context.Context, f facts) error {
 	return err
 }
 
-// free gives the drain lock back, if it is held for a change of k3s.
-func (c *Component) free(ctx context.Context, own string) error {
+// free gives the drain lock back, if it is held for a change of k3s, or notes in it that the change has ended.
+func (c *Component) free(ctx context.Context, own string, kept bool) error {
 	lock, err := c.Kube.DrainLock(ctx)
 	if err != nil || lock.Holder != own || lock.Task != types.TaskK3sChange {
+		return err
+	}
+	if lock.Ended = kept; kept {
+		_, err = c.Kube.SetDrainLock(ctx, lock)
 		return err
 	}
 	return c.Kube.FreeDrainLock(ctx, lock)

@@ -117,6 +117,7 @@ const (
 	check
 	take    // the drain lock, then check
 	free    // the drain lock
+	end     // the change in the drain lock, which is kept
 	restart // k3s
 	install // the staged binary
 	restore // the former one
@@ -281,11 +282,11 @@ func (f facts) changes(a *action) {
 		}
 	case drains && f.checked.lock.Holder != f.own.Name:
 		s.Reason = "The drain of this node does not have the drain lock."
-	case !drains && (!mine || f.checked.lock.BootID != f.boot): // that of a former boot another node may be taking
+	case !drains && !f.underLock(): // that of a former boot another node may be taking
 		s.Reason = "The drain lock is taken."
 		a.call = take
-	case mine && f.checked.lock.BootID != f.boot:
-		s.Reason = "The drain lock of a former boot is freed."
+	case mine && !f.underLock():
+		s.Reason = "The drain lock of a former change is freed."
 		f.gives(a)
 	default:
 		a.journal = types.KubeLifecycleJournal{
@@ -479,12 +480,20 @@ func (f facts) mine() bool {
 	return f.checked != nil && f.checked.lock.Holder == f.own.Name && f.checked.lock.Task == types.TaskK3sChange
 }
 
+// underLock reports that a change of k3s may begin under the lock that this node has.
+func (f facts) underLock() bool {
+	return f.mine() && f.checked.lock.BootID == f.boot && !f.checked.lock.Ended
+}
+
 // gives frees the drain lock if it is held for a change of k3s. That is known once the lock
 // has been read. A drain of this node that goes on under it still needs it, if it is not for k3s alone.
 func (f facts) gives(a *action) {
 	switch {
 	case f.mine() && f.drain.Holds() && !slices.Equal(f.drain.Requesters, []string{types.RequestedByK3s}):
-	case f.mine() && !f.drain.Holds() && f.rebooted():
+	case f.mine() && !f.drain.Holds() && f.stillNeeded():
+		if f.underLock() {
+			a.call = end // so that others can tell once it is not needed, and a drain of this node need not wait
+		}
 	case f.mine():
 		a.call = free
 	case f.lock.Holder != f.own.Name || f.own.Name == "" || f.checked != nil || f.lock.Version == f.looked:
@@ -496,14 +505,15 @@ func (f facts) gives(a *action) {
 	}
 }
 
-// rebooted reports that this node has rebooted under its lock of a change, and is not back from that. It may have
-// been drained under it, so the lock is kept for as long as one of a drain (docs/decisions/0015-drain-lock.md).
-func (f facts) rebooted() bool {
+// stillNeeded reports that the lock of a change that has ended is kept, as one of a drain is
+// (docs/decisions/0015-drain-lock.md): while a volume is worse off than when the lock was taken, which may have
+// been for a drain in a former boot; after a reboot also until this node is back from that.
+func (f facts) stillNeeded() bool {
 	lock := f.checked.lock
-	if lock.BootID == "" || lock.BootID == f.boot {
+	if lock.BootID == "" {
 		return false
 	}
-	return len(lock.Degraded(f.checked.storage)) > 0 || slices.ContainsFunc(f.checked.nodes, func(n types.Node) bool {
+	return len(lock.Degraded(f.checked.storage)) > 0 || lock.BootID != f.boot && slices.ContainsFunc(f.checked.nodes, func(n types.Node) bool {
 		n.TieBreaker = n.BreaksTies(f.tie) // whose cordon stays
 		return n.Name == f.own.Name && n.NotBack() != ""
 	})

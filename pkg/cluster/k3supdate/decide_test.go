@@ -646,7 +646,10 @@ func TestALockUnderWhichThisNodeHasRebootedIsKeptUntilItIsBack(t *testing.T) {
 		"the volume is to have fewer replicas":   {[]func(*facts){volume(func(v *types.Volume) { v.Wanted = 2 })}, free},
 		"the volume is detached":                 {[]func(*facts){volume(func(v *types.Volume) { v.State, v.Running = "detached", false })}, free},
 		"the volume was deleted":                 {[]func(*facts){volume(func(v *types.Volume) { v.Name = "pv-2" })}, free},
-		"the change ended without a reboot":      {[]func(*facts){rebuilds, func(f *facts) { f.checked.lock.BootID = f.boot }}, free},
+		"it has not rebooted":                    {[]func(*facts){func(f *facts) { f.checked.lock.BootID = f.boot }}, free},
+		"the lock was taken over in this boot":   {[]func(*facts){rebuilds, func(f *facts) { f.checked.lock.BootID = f.boot }}, end},
+		"which is noted already":                 {[]func(*facts){rebuilds, func(f *facts) { f.checked.lock.BootID, f.checked.lock.Ended = f.boot, true }}, noCall},
+		"and it is as before":                    {[]func(*facts){func(f *facts) { f.checked.lock.BootID, f.checked.lock.Ended = f.boot, true }}, free},
 		"of which boot the lock is nobody knows": {[]func(*facts){rebuilds, func(f *facts) { f.checked.lock.BootID = "" }}, free},
 	} {
 		f := ready()

@@ -203,9 +203,12 @@ func TestTheNextChangeTakesTheLockOfAFormerBootAsItIs(t *testing.T) {
 		s.pass(time.Minute)
 		a.stop()
 		s.cluster.SetLock(types.DrainLock{Holder: "n1", BootID: "before", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour), Volumes: map[string]int{"pv-1": 2}})
-		s.cluster.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{{
-			Name: "pv-1", State: "attached", Running: true, Robustness: "degraded", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: "WO"}, {Node: "n2", Mode: "RW"}},
-		}}})
+		rebuilt := func(mode string) types.Storage {
+			return types.Storage{Longhorn: true, Volumes: []types.Volume{{
+				Name: "pv-1", State: "attached", Running: true, Robustness: "degraded", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: mode}, {Node: "n2", Mode: "RW"}},
+			}}}
+		}
+		s.cluster.SetStorage(rebuilt("WO"))
 		s.wants(patch, false)
 		a.releases(patch)
 		a.start()
@@ -213,7 +216,35 @@ func TestTheNextChangeTakesTheLockOfAFormerBootAsItIs(t *testing.T) {
 		if lock := s.cluster.Lock(); lock.Holder != "n1" || lock.BootID != "boot" || time.Since(lock.Since) > time.Minute || lock.Volumes["pv-1"] != 2 || len(s.cluster.Calls("freelock")) > 0 {
 			t.Errorf("the lock is %+v, %s: %s", lock, a.is().Phase, a.is().Reason)
 		}
+		s.pass(20 * time.Minute)
+		n1, _ := s.nodes.Get("n1")
+		if lock := s.cluster.Lock(); n1.KubeletVersion != patch || a.is().Phase != types.LifecycleIdle || lock.Holder != "n1" || !lock.Ended || lock.Volumes["pv-1"] != 2 {
+			t.Errorf("n1 runs %s, and its replica is rebuilt still: the lock is %+v, %s: %s", n1.KubeletVersion, lock, a.is().Phase, a.is().Reason)
+		}
+		s.cluster.SetStorage(rebuilt("RW"))
+		s.pass(3 * time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "" {
+			t.Errorf("its replica is rebuilt: %+v", lock)
+		}
 	})
+}
+
+// What is in the way under the lock of before ends the change, which has not begun, and does not free the lock.
+func TestALockThatIsTakenOverForAChangeThatDoesNotBeginIsKept(t *testing.T) {
+	f := underLock(expiring(50 * day))
+	f.checked.lock.Volumes = map[string]int{"pv-1": 2}
+	f.checked.storage = types.Storage{Longhorn: true, Volumes: []types.Volume{{Name: "pv-1", State: "attached", Running: true, Wanted: 2, Robustness: "degraded", Replicas: []types.Replica{{Node: "n1", Mode: "WO"}, {Node: "n2", Mode: "RW"}}}}}
+	if a := decide(f); a.call != end || a.journal.Step != "" {
+		t.Errorf("call %d, %+v", a.call, a.journal)
+	}
+	f.checked.lock.Ended = true
+	if a := decide(f); a.call != noCall {
+		t.Errorf("once that is noted: call %d", a.call)
+	}
+	f.checked.storage.Volumes[0].Robustness = "healthy" // as Longhorn says, a moment before it says so of the replica
+	if a := decide(f); a.call != take || a.journal.Step != "" {
+		t.Errorf("nothing is in the way any more: call %d, %+v", a.call, a.journal)
+	}
 }
 
 // The node of the third replica is gone for good. It is removed, and replaced, under the same lock.

@@ -170,7 +170,7 @@ func (f facts) inTurn(a *action, reason *string, lacking []types.KubeLifecyclePr
 		if f.uptime >= f.triedAt+checkEvery || f.triedAt == 0 {
 			a.call = check
 		}
-	case !f.mine(), f.checked.lock.BootID != f.boot: // that of a former boot another node may be taking
+	case !f.underLock(): // that of a former boot another node may be taking
 		*reason, a.call = "The drain lock is taken.", take
 	default:
 		begin(a)
