@@ -45,7 +45,7 @@ type WorkloadsStatus struct {
 	Waits      []string       // what is still to be done, sentences, bounded
 	Heard      time.Time      // RequestedAt of the last request that was carried out here
 	Tried      time.Time      `json:",omitzero"`  // RequestedAt of the last request that may have been carried out
-	TriedUID   string         `json:",omitempty"` // of the DisabledWorkloads that it deletes, "" where it is to disable
+	TriedUID   string         `json:",omitempty"` // of the DisabledWorkloads that it deletes, "" where there was none or it is to disable
 }
 
 // Off reports that the workloads are disabled or about to be.

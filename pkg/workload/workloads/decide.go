@@ -86,6 +86,7 @@ type action struct {
 	memory
 	status  types.WorkloadsStatus
 	ask     bool
+	retry   bool // what is asked was asked before, and may have been carried out
 	changes []change
 	look    bool
 	over    bool // what the last task failed at is done, or is not to be done any more
@@ -117,11 +118,11 @@ func decide(f facts) action {
 		a.since, a.stopped = 0, 0
 		a.waits("The cluster is not fully known: %s.", f.unseen)
 	} else {
-		a.ask = asked && !f.working && f.uptime >= f.rest
+		a.ask, a.retry = asked && !f.working && f.uptime >= f.rest, tried
 		switch {
 		case a.ask && f.request.Disable:
 			a.status.Tried, a.status.TriedUID = at, ""
-		case a.ask && f.disabled.UID != "": // else nothing is deleted
+		case a.ask: // without UID where nothing is disabled: what is disabled later is not to be deleted
 			a.status.Tried, a.status.TriedUID = at, f.disabled.UID
 		}
 		f.judge(&a)

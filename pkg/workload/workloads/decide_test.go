@@ -138,13 +138,32 @@ func TestTheErrorOfTheLastTaskIsToldWhileThatIsToBeDone(t *testing.T) {
 	}
 }
 
-// The table did not have the object yet when the agent was killed, and so nothing was deleted.
-func TestAnEnableThatCannotHaveBeenCarriedOutIsRepeated(t *testing.T) {
-	f := at("a", true)
-	disabled := f.disabled
-	f.disabled, f.request = types.DisabledWorkloads{}, types.WorkloadsRequest{RequestedAt: f.now, Uptime: f.uptime}
-	f.last, f.disabled, f.memory = decide(f).status, disabled, memory{}
-	if a := decide(f); !a.ask || a.status.TriedUID != disabled.UID {
-		t.Errorf("asks %v for %q: %+v", a.ask, a.status.TriedUID, a.status)
+// The table may lack an object that there is. That a read shows it means that nothing was deleted; once the
+// request was made without an answer, the object may be of a later disable.
+func TestAnEnableIsRepeatedForAnObjectThatTheFirstReadShows(t *testing.T) {
+	for name, row := range map[string]struct{ lost, read, asks bool }{
+		"the first read shows it": {false, true, true},
+		"that of a retry does":    {true, true, false},
+		"the table does":          {true, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				f := at("n1", false)
+				f.request = types.WorkloadsRequest{RequestedAt: f.now, Uptime: f.uptime}
+				if row.lost {
+					f.last = decide(f).status
+				}
+				_ = w.DisableWorkloads(t.Context(), types.DisabledWorkloads{})
+				if row.read {
+					a := decide(f)
+					out := (&Component{Kube: w}).ask(t.Context(), f, a.retry)
+					f.last, f.unmade = a.status, out.unmade
+				}
+				f.disabled, _ = w.DisabledWorkloads(t.Context())
+				if a := decide(f); a.ask != row.asks || row.asks && a.status.TriedUID != f.disabled.UID {
+					t.Errorf("asks %v for %q: %+v", a.ask, a.status.TriedUID, a.status)
+				}
+			})
+		})
 	}
 }

@@ -221,7 +221,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	}
 	switch {
 	case a.ask:
-		c.working.Begin(ctx, actTimeout, func(ctx context.Context) outcome { return c.ask(ctx, f) })
+		c.working.Begin(ctx, actTimeout, func(ctx context.Context) outcome { return c.ask(ctx, f, a.retry) })
 	case len(a.changes) > 0:
 		c.working.Begin(ctx, actTimeout, func(ctx context.Context) outcome {
 			return outcome{err: c.Kube.Repair(ctx, f.self.Name, func(ctx context.Context) error { return c.carryOut(ctx, f, a.changes) })}
@@ -239,8 +239,9 @@ func (c *Component) readVolumes(ctx context.Context) volumes {
 	return v
 }
 
-// ask writes into the cluster what an operator has asked for here.
-func (c *Component) ask(ctx context.Context, f facts) outcome {
+// ask writes into the cluster what an operator has asked for here. In a retry another object than
+// the table shows may have been made after the request.
+func (c *Component) ask(ctx context.Context, f facts, retry bool) outcome {
 	r := f.request
 	reason := phrase.Cut(strings.ToValidUTF8(r.Reason, "?"), longestReason)
 	ctx = types.Because(ctx, "OPERATOR", reason)
@@ -250,7 +251,11 @@ func (c *Component) ask(ctx context.Context, f facts) outcome {
 	} else if d, failed := c.Kube.DisabledWorkloads(ctx); failed != nil {
 		return outcome{err: failed}
 	} else if d.UID != "" && d.UID != f.disabled.UID {
-		return outcome{unmade: r.RequestedAt, err: fmt.Errorf("enable workloads: %w", types.ErrConflict)}
+		out := outcome{err: fmt.Errorf("enable workloads: %w", types.ErrConflict)}
+		if !retry {
+			out.unmade = r.RequestedAt
+		}
+		return out
 	} else if d.UID != "" {
 		err = c.Kube.EnableWorkloads(ctx, d)
 	}

@@ -451,6 +451,20 @@ func TestAnEnableThatMayHaveBeenCarriedOutDoesNotEndALaterDisable(t *testing.T) 
 	}
 }
 
+func TestAnEnableWhereNothingIsDisabledDoesNotEndALaterDisable(t *testing.T) {
+	play(t, func(w *world) {
+		w.volume("")
+		w.agents["n1"].kube = &failing{world: w, read: true, err: types.ErrNoAnswer}
+		w.start()
+		w.pass(time.Minute)
+		w.ask("n1", false)
+		w.pass(time.Second)
+		w.ask("n3", true)
+		w.pass(2 * time.Minute)
+		w.is("n1", types.WorkloadsDisabled, "")
+	})
+}
+
 // Where another node before it makes all changes, this one has no other task.
 func TestTheErrorOfALostAnswerEndsWithItsRequest(t *testing.T) {
 	play(t, func(w *world) {
