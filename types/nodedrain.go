@@ -2,6 +2,7 @@ package types
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -298,6 +299,15 @@ func (l DrainLock) Degraded(s Storage) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// WithVolumes returns the volumes of the lock where its holder takes it over for something else: what was
+// recorded first counts, and of a volume that came later what there is now.
+func (l DrainLock) WithVolumes(now map[string]int) map[string]int {
+	all := map[string]int{}
+	maps.Copy(all, now)
+	maps.Copy(all, l.Volumes)
+	return all
 }
 
 // wasHealthyOn reports that the volume's engine is lost on another node, and that the replica on node was

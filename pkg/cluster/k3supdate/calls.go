@@ -74,7 +74,7 @@ func (c *Component) take(ctx context.Context, f facts) error {
 	}
 	volumes := replicas(f.checked.storage, f.own.Name)
 	if lock.Holder == f.own.Name && lock.Task == types.TaskK3sChange { // of a former change: what was recorded first counts
-		volumes = lock.Volumes
+		volumes = lock.WithVolumes(volumes)
 	}
 	_, err = c.Kube.SetDrainLock(ctx, types.DrainLock{
 		Holder: f.own.Name, BootID: f.own.BootID, Since: time.Now().UTC(), Task: types.TaskK3sChange,

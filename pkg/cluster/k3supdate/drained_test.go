@@ -204,16 +204,17 @@ func TestTheNextChangeTakesTheLockOfAFormerBootAsItIs(t *testing.T) {
 		a.stop()
 		s.cluster.SetLock(types.DrainLock{Holder: "n1", BootID: "before", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour), Volumes: map[string]int{"pv-1": 2}})
 		rebuilt := func(mode string) types.Storage {
-			return types.Storage{Longhorn: true, Volumes: []types.Volume{{
-				Name: "pv-1", State: "attached", Running: true, Robustness: "degraded", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: mode}, {Node: "n2", Mode: "RW"}},
-			}}}
+			return types.Storage{Longhorn: true, Volumes: []types.Volume{
+				{Name: "pv-1", State: "attached", Running: true, Robustness: "degraded", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: mode}, {Node: "n2", Mode: "RW"}}},
+				{Name: "pv-2", State: "attached", Running: true, Robustness: "healthy", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: "RW"}, {Node: "n3", Mode: "RW"}}}, // new
+			}}
 		}
 		s.cluster.SetStorage(rebuilt("WO"))
 		s.wants(patch, false)
 		a.releases(patch)
 		a.start()
 		s.pass(time.Minute)
-		if lock := s.cluster.Lock(); lock.Holder != "n1" || lock.BootID != "boot" || time.Since(lock.Since) > time.Minute || lock.Volumes["pv-1"] != 2 || len(s.cluster.Calls("freelock")) > 0 {
+		if lock := s.cluster.Lock(); lock.Holder != "n1" || lock.BootID != "boot" || time.Since(lock.Since) > time.Minute || lock.Volumes["pv-1"] != 2 || lock.Volumes["pv-2"] != 2 || len(s.cluster.Calls("freelock")) > 0 {
 			t.Errorf("the lock is %+v, %s: %s", lock, a.is().Phase, a.is().Reason)
 		}
 		s.pass(20 * time.Minute)

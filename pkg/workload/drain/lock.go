@@ -143,7 +143,7 @@ func lockAndNodes(in call, r reading) (n next, ok bool) {
 }
 
 // takeRule makes the lock ours if its holder does not need it; have says that it
-// is. A lock that is ours already, or that of an own change, keeps what was recorded first.
+// is. A lock that is ours already, or that of an own change, keeps what was recorded first of each volume.
 func takeRule(in call, r reading) (n next, have bool) {
 	own, _ := nodeNamed(r.nodes, in.node.Name)
 	isOurs := ours(r.lock, in.node.Name)
@@ -163,7 +163,7 @@ func takeRule(in call, r reading) (n next, have bool) {
 		Volumes: outlook.HealthyReplicas(r.storage, in.node.Name), Version: r.lock.Version,
 	}
 	if isOurs || leftOver(r.lock, own) {
-		mine.Since, mine.Volumes = r.lock.Since, r.lock.Volumes
+		mine.Since, mine.Volumes = r.lock.Since, r.lock.WithVolumes(mine.Volumes)
 	}
 	return next{do: writeLock, lock: mine}, false
 }
