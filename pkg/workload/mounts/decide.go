@@ -259,6 +259,14 @@ func isNeeded(lock types.DrainLock, off, tie string, nodes []types.Node) bool {
 	})
 }
 
+// isKept reports that the lock of a change of k3s may be kept for its volumes alone, by a holder that is neither
+// gone nor proved off.
+func isKept(lock types.DrainLock, off string, nodes []types.Node) bool {
+	return lock.Task == types.TaskK3sChange && len(lock.Volumes) > 0 && slices.ContainsFunc(nodes, func(n types.Node) bool {
+		return n.Name == lock.Holder && !lock.OverWhereOff(n, n.Name == off)
+	})
+}
+
 // isHealthy reports that a volume is healthy, or degraded because it is to have more replicas
 // than there are nodes for them, as which it stays. Of what is not known it says nothing.
 func isHealthy(v types.Volume, nodes []types.Node) bool {

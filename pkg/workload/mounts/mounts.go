@@ -22,6 +22,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/alive"
 	"github.com/zedkube/zedkube/pkg/base/k3sprocess"
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -228,6 +229,9 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 	if isNeeded(lock, f.off, f.tie, nodes) {
 		return fmt.Errorf("%w: node %s holds the drain lock", types.ErrConflict, lock.Holder)
 	}
+	if err := c.rebuilt(ctx, lock, f.off, nodes); err != nil {
+		return err
+	}
 	mine, err := c.Kube.SetDrainLock(ctx, types.DrainLock{
 		Holder: f.own.Name, BootID: f.own.BootID, Since: time.Now().UTC(), Task: types.TaskK3s, Version: lock.Version,
 	})
@@ -257,6 +261,22 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 		err = errors.Join(err, failed)
 	}
 	return err
+}
+
+// rebuilt says which volumes the lock of a change of k3s that is over is kept for. It would be
+// freed after the restart, and its volumes forgotten.
+func (c *Component) rebuilt(ctx context.Context, lock types.DrainLock, off string, nodes []types.Node) error {
+	if !isKept(lock, off, nodes) {
+		return nil
+	}
+	s, err := c.Kube.Storage(ctx, lock.Holder)
+	if err != nil {
+		return err
+	}
+	if worse := lock.Degraded(s); len(worse) > 0 {
+		return fmt.Errorf("%w: the drain lock is kept until volumes on node %s are rebuilt: %s", types.ErrConflict, lock.Holder, phrase.Few(worse, 3))
+	}
+	return nil
 }
 
 // stillAllowed says why k3s is not to be restarted under the lock that is now ours.

@@ -732,6 +732,34 @@ func TestTheLockOfAChangeOfK3sIsLeftAfterAReboot(t *testing.T) {
 	}
 }
 
+// The holder was drained and rebooted under it. A restart here would end with the lock freed.
+func TestTheLockOfAChangeOfK3sIsLeftWhileItsVolumesAreRebuilt(t *testing.T) {
+	for _, holder := range []string{"n1", "n2"} {
+		t.Run(holder, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				lock := types.DrainLock{Holder: holder, BootID: "earlier", Task: types.TaskK3sChange, Volumes: map[string]int{"pv-9": 2}}
+				s.cluster.SetLock(lock)
+				storage, _ := s.cluster.Storage(t.Context(), "")
+				replicas := []types.Replica{{Node: holder, Mode: "WO"}, {Node: "n3", Mode: "RW"}}
+				storage.Longhorn, storage.Volumes = true, append(storage.Volumes, types.Volume{Name: "pv-9", State: "attached", Running: true, Robustness: "degraded", Wanted: 2, Replicas: replicas})
+				s.cluster.SetStorage(storage)
+				a := s.start("n1")
+				s.pass(14 * time.Minute)
+				if a.is(0, types.RepairWaits, "until volumes on node "+holder+" are rebuilt: pv-9"); s.cluster.Lock().Volumes["pv-9"] != 2 {
+					t.Errorf("the lock is %+v", s.cluster.Lock())
+				}
+				storage.Volumes = slices.Clone(storage.Volumes)
+				storage.Volumes[len(storage.Volumes)-1].Replicas = []types.Replica{{Node: holder, Mode: "RW"}, {Node: "n3", Mode: "RW"}}
+				s.cluster.SetStorage(storage)
+				s.pass(6 * time.Minute)
+				if a.told() != 1 {
+					t.Errorf("they are rebuilt: %+v", a.says())
+				}
+			})
+		})
+	}
+}
+
 // The kube container may not have labelled it, and its cordon stays.
 func TestTheLockOfAChangeOfK3sThatTheTieBreakerHasLeftIsTaken(t *testing.T) {
 	play(t, three, func(s *stage) {
