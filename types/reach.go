@@ -302,12 +302,12 @@ func (o Observed) Silent(lost Node) (silent bool, why string) {
 	return true, fmt.Sprintf("the device of node %s answers none of %v", lost.Name, agree)
 }
 
-// Answers says in a sentence which Ready node the device of lost has just answered,
-// "" for none. The arguments are those of Gone.
+// Answers says in a sentence which Ready node the device of lost has just answered, or may have, where nobody
+// knows how old its word is, "" for none. The arguments are those of Gone.
 func Answers(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) string {
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
-		if at := n.answered(lost); at != "" && n.Ready == ConditionTrue && fresh(seen[name], now) {
+		if at := n.answered(lost); at != "" && n.Ready == ConditionTrue && (seen[name].IsZero() || fresh(seen[name], now)) {
 			return fmt.Sprintf("the device of node %s answers node %s at %s", lost.Name, name, at)
 		}
 	}
@@ -315,29 +315,35 @@ func Answers(lost Node, nodes map[string]Node, seen map[string]time.Time, now ti
 }
 
 // WitnessLook is the last look of a witness, and when it was heard of, by the time since the boot; At
-// is zero for the first one that is heard of: it may be old.
+// is zero where it may be older than that: it is the first one that is heard of, or was not listened for.
 type WitnessLook struct {
 	Round int64
 	At    time.Duration
 	First time.Duration // when it was first heard of
+	Last  time.Duration // when it was last listened to, zero while the API server does not answer
 }
 
 // Witnesses are those that a component has heard of, by node. The zero value has heard of none.
 type Witnesses map[string]WitnessLook
 
-// Hear returns w with what the nodes say now.
-func (w Witnesses) Hear(nodes map[string]Node, uptime time.Duration) Witnesses {
+// Hear returns w with what the nodes say now. A word that has changed while the API server did not answer, or
+// since a step so long ago that it may have grown stale, may be as old as that.
+func (w Witnesses) Hear(nodes map[string]Node, answers bool, uptime time.Duration) Witnesses {
 	heard := Witnesses{}
 	for name, n := range nodes {
 		if n.Witness == nil {
 			continue
 		}
-		look, known := w[name]
+		look := w[name]
+		last := look.Last
 		if look.Round != n.Witness.Round {
 			look = WitnessLook{Round: n.Witness.Round, First: uptime}
-			if known {
+			if answers && last > 0 && uptime-last <= WitnessFresh {
 				look.At = uptime
 			}
+		}
+		if look.Last = uptime; !answers {
+			look.Last = 0
 		}
 		heard[name] = look
 	}

@@ -305,7 +305,7 @@ func (c *Component) look() facts {
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
 	c.stamps = c.stamps.Hear(nodes, f.known, f.uptime)
 	f.stamps = c.stamps
-	c.witnesses = c.witnesses.Hear(nodes, f.uptime)
+	c.witnesses = c.witnesses.Hear(nodes, f.known, f.uptime)
 	var lost []types.Node
 	for _, n := range f.nodes {
 		if n.Ready == types.ConditionUnknown && n.Name != f.own.Name {

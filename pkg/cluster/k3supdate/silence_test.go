@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -78,4 +79,31 @@ func TestAnAgentRenewsItsStampOnlyWhileOthersWaitForIt(t *testing.T) {
 	if a := decide(f); a.stamp == nil || !a.stamp.Renewed.Equal(f.now) {
 		t.Errorf("by another clock it writes %+v", a.stamp)
 	}
+}
+
+func TestAHolderIsNotOffByWhatWitnessesSaidBeforeTheAPIServerWasSilent(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		for _, a := range s.agents {
+			a.stop()
+		}
+		c := s.agents[0].component()
+		s.cluster.ChangeNode("n2", func(n *types.Node) { n.UID, n.Ready = "u2", types.ConditionUnknown })
+		for step, row := range []struct {
+			round int64
+			fault kubetest.Fault
+			off   bool
+		}{{1, kubetest.None, false}, {2, kubetest.None, true}, {3, kubetest.Refused, false}, {3, kubetest.None, false}} { // the first word may be old, too
+			for _, witness := range []string{"n1", "n3"} {
+				s.cluster.ChangeNode(witness, func(n *types.Node) {
+					n.Agent = &types.AgentStamp{}
+					n.Witness = &types.Witness{Round: row.round, Sightings: []types.Sighting{{Node: "n2", UID: "u2", Silent: 9}}}
+				})
+			}
+			s.cluster.SetFault(row.fault)
+			if f := c.look(); f.off["n2"] != row.off || f.known != (row.fault == kubetest.None) {
+				t.Errorf("step %d: off is %v, known: %v", step, f.off, f.known)
+			}
+			time.Sleep(5 * time.Second)
+		}
+	})
 }

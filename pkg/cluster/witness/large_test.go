@@ -161,7 +161,7 @@ func TestWhileANodeTakesAnotherOnesAnswerOverTheDeviceIsNotGone(t *testing.T) {
 			n1 := nodes["n1"]
 			n1.Witness = s.told()
 			nodes["n1"] = n1
-			heard = heard.Hear(nodes, time.Since(began))
+			heard = heard.Hear(nodes, true, time.Since(began))
 			if gone, why := types.Gone(nodes["n3"], nodes, heard.Seen(time.Now(), time.Since(began)), time.Now()); gone {
 				t.Fatalf("after %v: %s", time.Since(began), why)
 			}

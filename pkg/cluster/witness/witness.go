@@ -148,7 +148,7 @@ func (c *Component) look() facts {
 	api, ok := c.API.Get(types.Global)
 	f.own, f.seen = own, ok && api.Answers() && api.Synced && known && info.DeviceID != uuid.Nil
 	f.others = others(nodes, own, c.missing(nodes))
-	c.heard = c.heard.Hear(nodes, f.uptime)
+	c.heard = c.heard.Hear(nodes, f.seen, f.uptime)
 	if len(f.others) > 0 {
 		f.large, f.spare, f.answered = c.spare(nodes, own, f.others)
 	}
@@ -178,9 +178,6 @@ func (c *Component) spare(nodes map[string]types.Node, own types.Node, others []
 			continue
 		}
 		before[name] = n
-		if seen[name].IsZero() {
-			seen[name] = now // so do those who read it
-		}
 	}
 	for _, n := range notReady(others) {
 		known[n.UID] = types.Answers(n, before, seen, now) != ""

@@ -12,16 +12,17 @@ func spoken(round int64) map[string]types.Node {
 }
 
 func TestAWitnessIsAsOldAsItsLastWordByTheUptime(t *testing.T) {
-	words := types.Witnesses(nil).Hear(spoken(7), time.Minute)
+	words := types.Witnesses(nil).Hear(spoken(7), true, time.Minute)
 	if len(words.Seen(now, time.Minute)) != 0 {
 		t.Error("the first word that is heard may be old")
 	}
-	words = words.Hear(spoken(7), 2*time.Minute)
+	words = words.Hear(spoken(7), true, 2*time.Minute)
 	if at, known := words.Seen(now, 2*time.Minute)["n3"]; !known || now.Sub(at) != time.Minute {
 		t.Errorf("a word that has not changed for a minute is from %v", at)
 	}
-	words = words.Hear(spoken(8), 3*time.Minute)
-	words = words.Hear(spoken(8), 4*time.Minute)
+	words = words.Hear(spoken(7), true, 3*time.Minute-types.WitnessFresh)
+	words = words.Hear(spoken(8), true, 3*time.Minute)
+	words = words.Hear(spoken(8), true, 4*time.Minute)
 	for _, clock := range []time.Time{now, now.Add(-time.Hour), now.AddDate(10, 0, 0)} {
 		if got := clock.Sub(words.Seen(clock, 5*time.Minute)["n3"]); got != 2*time.Minute {
 			t.Errorf("by the clock %s it is %s old", clock, got)
@@ -29,9 +30,46 @@ func TestAWitnessIsAsOldAsItsLastWordByTheUptime(t *testing.T) {
 	}
 	gone := spoken(9)
 	delete(gone, "n3")
-	words = words.Hear(gone, 5*time.Minute)
-	if words = words.Hear(spoken(9), 6*time.Minute); len(words.Seen(now, 6*time.Minute)) != 0 {
+	words = words.Hear(gone, true, 6*time.Minute-time.Second)
+	if words = words.Hear(spoken(9), true, 6*time.Minute); len(words.Seen(now, 6*time.Minute)) != 0 {
 		t.Error("who was silent begins anew")
+	}
+}
+
+// How old a word is that came while nobody could hear it is not known before the next one.
+func TestAWordThatIsHeardLateIsOfUnknownAge(t *testing.T) {
+	for name, row := range map[string]struct {
+		answered bool          // the API server, at the step before
+		gap      time.Duration // since that
+		answers  bool
+		counts   bool
+	}{
+		"at a step soon after another":         {true, types.WitnessFresh, true, true},
+		"after the device was asleep":          {true, types.WitnessFresh + 1, true, false},
+		"as the API server answers again":      {false, time.Second, true, false},
+		"while the API server does not answer": {true, time.Second, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := time.Minute
+			words := types.Witnesses(nil).Hear(spoken(7), true, at).Hear(spoken(7), row.answered, at)
+			at += row.gap
+			words = words.Hear(spoken(8), row.answers, at)
+			if _, counts := words.Seen(now, at)["n3"]; counts != row.counts {
+				t.Errorf("it counts: %v", counts)
+			}
+			words = words.Hear(spoken(8), true, at+time.Second)
+			if _, counts := words.Seen(now, at+time.Second)["n3"]; counts != row.counts {
+				t.Errorf("when it is heard once more it counts: %v", counts)
+			}
+			words = words.Hear(spoken(9), true, at+2*time.Second)
+			if got := words.Seen(now, at+2*time.Second)["n3"]; !got.Equal(now) {
+				t.Errorf("the next one is from %v", got)
+			}
+		})
+	}
+	words := types.Witnesses(nil).Hear(spoken(7), true, time.Minute).Hear(spoken(8), true, 65*time.Second).Hear(spoken(8), false, 66*time.Second)
+	if got := words.Hear(spoken(8), true, 67*time.Second).Seen(now, 67*time.Second)["n3"]; now.Sub(got) != 2*time.Second {
+		t.Errorf("one from before a silence, which has not changed, is from %v", got)
 	}
 }
 

@@ -321,6 +321,12 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:12346"
 			s.ask(true)
 		}, says(types.RepairRefused, "Nothing is detached by force")},
+		"nor where nobody knows how long ago that was said": {func(s *scene) {
+			s.lose()
+			s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:12346"
+			delete(s.witnessed, "n3")
+			s.ask(true)
+		}, says(types.RepairRefused, "Nothing is detached by force")},
 		"but where that was said long ago": {func(s *scene) {
 			s.lose()
 			s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:12346"

@@ -50,7 +50,7 @@ func (c *Component) look() facts {
 	if c.blind {
 		f.unseenSince = f.now.Add(c.unseenAt - f.uptime)
 	}
-	c.mem.words = c.mem.words.Hear(f.nodes, f.uptime)
+	c.mem.words = c.mem.words.Hear(f.nodes, !c.blind, f.uptime)
 	f.witnessed = c.mem.words.Seen(f.now, f.uptime)
 	if !c.blind {
 		_ = c.witnesses.Publish(types.Global, heard{c.mem.words, f.uptime}) // in memory: it never fails

@@ -158,7 +158,7 @@ func (w *worker) alive(ctx context.Context, fresh []types.Node) (why, answers st
 	if uptime-w.heard > types.WitnessFresh {
 		return "", "", fmt.Errorf("check node %s: %w", w.lost.Name, errLate)
 	}
-	w.words, w.heard = w.words.Hear(nodes, uptime), uptime
+	w.words, w.heard = w.words.Hear(nodes, true, uptime), uptime
 	seen := w.words.Seen(now, uptime)
 	answers = types.Answers(w.lost, nodes, seen, now)
 	if absent := w.deleted && renewed.IsZero(); !absent && !renewed.Equal(w.renewed) {

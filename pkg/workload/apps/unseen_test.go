@@ -79,3 +79,44 @@ func TestOutOfViewCountsInOneBoot(t *testing.T) {
 		}
 	}
 }
+
+// n3 has seen n2 silent a third time, and its agent hangs since. n1 hears of that when its API server answers again.
+func TestNothingIsTakenByWhatAWitnessSaidBeforeTheAPIServerWasSilent(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.agents["n3"].stop()
+		w.agents["n3"].stop = func() {}
+		w.kube.Change(func() { w.answers = true }) // the test says what witnesses say
+		round := int64(0)
+		says := func(silent int, names ...string) {
+			round++
+			for _, name := range names {
+				w.kube.ChangeNode(name, func(n *types.Node) {
+					n.Witness = &types.Witness{Round: round, Sightings: []types.Sighting{{Node: "n2", UID: "uid-n2", Silent: silent}}}
+				})
+			}
+		}
+		w.lose()
+		for silent := range types.WitnessSilent {
+			says(silent, "n1", "n3") // nobody is sure yet
+			time.Sleep(5 * time.Second)
+		}
+		w.cutOff()
+		time.Sleep(time.Minute)
+		says(types.WitnessSilent, "n3")
+		_ = w.api.Publish(types.Global, types.APIStatus{Synced: true, Apps: true})
+		for range 12 {
+			says(6, "n1")
+			time.Sleep(5 * time.Second)
+		}
+		if got := w.verbs(); len(got) > 0 {
+			t.Errorf("done: %v", got)
+		}
+		for range 12 {
+			says(6, "n1", "n3")
+			time.Sleep(5 * time.Second)
+		}
+		if got := w.verbs(); got["fence"] == 0 || got["forcedelete"] == 0 {
+			t.Errorf("when n3 says so again: %v", got)
+		}
+	})
+}

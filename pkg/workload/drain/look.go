@@ -155,7 +155,7 @@ func (c *Component) lookAtCluster(seen *observed) {
 	}
 	seen.lockLease, _ = c.Leases.Get(types.DrainLockName)
 	holder, answers := nodes[seen.lockLease.Holder], seen.synced && seen.api.Answers()
-	c.witnesses, c.stamps = c.witnesses.Hear(nodes, seen.now), c.stamps.Hear(nodes, answers, seen.now)
+	c.witnesses, c.stamps = c.witnesses.Hear(nodes, answers, seen.now), c.stamps.Hear(nodes, answers, seen.now)
 	seen.heard = heard{holder: holder.Name, silent: c.stamps.Silent(holder.Name, seen.now)}
 	if answers && holder.Name != "" && holder.Name != seen.self {
 		seen.heard.off, _ = types.Gone(holder, nodes, c.witnesses.Seen(seen.wall, seen.now), seen.wall)

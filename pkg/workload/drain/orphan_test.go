@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -202,12 +203,14 @@ func TestALockOfAnotherNodeIsLeftAlone(t *testing.T) {
 func TestTheLockOfAChangeOfK3sIsTakenWhereItsHolderIsProvedOff(t *testing.T) {
 	for name, row := range map[string]struct {
 		task, alive string // alive is where n2's device answers n3
+		silence     bool   // of the API server, after which the witnesses hang
 		holder      string
 		waits       string
 	}{
-		"it changes the version of k3s": {types.TaskK3sChange, "", "n1", ""},
-		"its device answers a witness":  {types.TaskK3sChange, "192.0.2.2:22", "n2", "node n2 changes the version of k3s; its agent has written nothing for 40s"},
-		"it drains":                     {"", "", "n2", "node n2 drains and has not rebooted yet"},
+		"it changes the version of k3s":              {types.TaskK3sChange, "", false, "n1", ""},
+		"its device answers a witness":               {types.TaskK3sChange, "192.0.2.2:22", false, "n2", "node n2 changes the version of k3s; its agent has written nothing for 40s"},
+		"it drains":                                  {"", "", false, "n2", "node n2 drains and has not rebooted yet"},
+		"the witnesses said so before, not any more": {types.TaskK3sChange, "", true, "n2", "node n2 changes the version of k3s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, 1, func(s *stage) {
@@ -218,10 +221,19 @@ func TestTheLockOfAChangeOfK3sIsTakenWhereItsHolderIsProvedOff(t *testing.T) {
 				})
 				s.request(&s.zedagent, deviceOp)
 				for round := range int64(30) {
+					if row.silence && round == 1 {
+						s.kube.SetFault(kubetest.Refused)
+					}
 					for witness, alive := range map[string]string{"n1": "", "n3": row.alive} {
+						if row.silence && round > 3 {
+							break
+						}
 						s.kube.ChangeNode(witness, func(n *types.Node) {
 							n.Witness = &types.Witness{Round: round, Sightings: []types.Sighting{{Node: "n2", UID: "n2", Alive: alive, Silent: 9}}}
 						})
+					}
+					if row.silence && round == 3 {
+						s.kube.SetFault(kubetest.None)
 					}
 					time.Sleep(10 * time.Second)
 				}

@@ -107,7 +107,9 @@ func (c *Component) Step(ctx context.Context) error {
 			c.Log.WithError(r.err).Warn(marker + "k3s was not restarted, or the drain lock not released")
 		}
 	}
-	c.witnesses = c.witnesses.Hear(c.Nodes.All(), c.Uptime()) // each time: a word that is heard late would look new
+	api, known := c.API.Get(types.Global) // before the table, which can only be more complete than it says
+	answers := known && api.Answers() && api.Synced
+	c.witnesses = c.witnesses.Hear(c.Nodes.All(), answers, c.Uptime()) // each time: of a word that is heard late nobody knows how old it is
 	if c.calling.Busy() {
 		return nil // the call has something to publish
 	}

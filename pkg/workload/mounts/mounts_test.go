@@ -856,3 +856,28 @@ func TestTheLockOfAChangeOfK3sIsTakenWhereItsHolderIsProvedOff(t *testing.T) {
 		})
 	}
 }
+
+func TestAHolderIsNotOffByWhatWitnessesSaidBeforeTheAPIServerWasSilent(t *testing.T) {
+	play(t, three, func(s *stage) {
+		c := s.component("n1")
+		s.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "boot", Task: types.TaskK3sChange})
+		s.cluster.ChangeNode("n2", func(n *types.Node) { n.UID, n.Ready = "u2", types.ConditionUnknown })
+		for step, row := range []struct {
+			round int64
+			fault kubetest.Fault
+			off   string
+		}{{1, kubetest.None, ""}, {2, kubetest.None, "n2"}, {3, kubetest.Refused, ""}, {3, kubetest.None, ""}} { // the first word may be old, too
+			for _, witness := range []string{"n1", "n3"} {
+				s.cluster.ChangeNode(witness, func(n *types.Node) {
+					n.Witness = &types.Witness{Round: row.round, Sightings: []types.Sighting{{Node: "n2", UID: "u2", Silent: 9}}}
+				})
+			}
+			s.cluster.SetFault(row.fault)
+			_ = c.Step(t.Context()) // it has to come again
+			if f := c.look(); f.off != row.off || f.known != (row.fault == kubetest.None) {
+				t.Errorf("step %d: %q is off, known: %v", step, f.off, f.known)
+			}
+			s.pass(5 * time.Second)
+		}
+	})
+}

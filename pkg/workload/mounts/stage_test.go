@@ -198,17 +198,22 @@ func (a *agent) Begin(o types.Operation) func(types.OperationOutcome, error) {
 	}
 }
 
-// start runs the agent of a node, perhaps after an earlier run.
-func (s *stage) start(name string) *agent {
+// component is the one of a node.
+func (s *stage) component(name string) *Component {
 	a := s.agents[name]
 	log, hook := logtest.NewNullLogger()
 	a.logs = hook
-	c := &Component{
+	return &Component{
 		Log: log, Pulse: &loop.Pulse{}, Info: &a.info, Nodes: &s.nodes, AppPods: &s.pods, Attachments: &a.attachments, Volumes: &a.volumes,
 		Leases: &s.leases, Tables: &a.tables, API: &s.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator, Drain: &a.drain,
 		Membership: &a.member, Parts: &a.parts, Version: &a.version, Kube: a.kube, K3s: a.k3s, Operations: a,
 		Devices: a.devices, File: a.file, BootID: a.boot, Uptime: func() time.Duration { return time.Since(a.booted) }, Recovery: &a.recovery,
 	}
+}
+
+// start runs the agent of a node, perhaps after an earlier run.
+func (s *stage) start(name string) *agent {
+	a, c := s.agents[name], s.component(name)
 	ctx, cancel := context.WithCancel(types.ActAs(s.Context(), "mounts"))
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
