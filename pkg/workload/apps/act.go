@@ -88,6 +88,8 @@ func (c *Component) finish(out outcome) {
 			key = out.lost.UID
 		}
 		c.complain(key, out.act, out.err, true, c.Log.WithFields(logrus.Fields{"act": out.act, "node": out.lost.Name}))
+	case len(out.targets) == 0: // the table of nodes may not show the fence, or its end, for a while
+		rest[out.lost.UID] = pause{until: c.Uptime() + minPause}
 	}
 	for _, t := range out.targets {
 		err := out.fails[t.key]

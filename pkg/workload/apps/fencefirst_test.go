@@ -3,6 +3,7 @@ package apps
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -130,6 +132,36 @@ func TestANodeIsFencedAfterWhatIsTiedToItWasTakenFromItByHand(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		if n, _ := w.nodes.Get("n2"); !n.OutOfService || w.calls("forcedelete") == 0 {
 			t.Errorf("fenced %v after %v", n.OutOfService, w.verbs())
+		}
+	})
+}
+
+// behind is a table of nodes whose watch does not bring the taint of a fence.
+type behind struct{ pubsub.Reader[types.Node] }
+
+func (b behind) All() map[string]types.Node {
+	nodes := maps.Clone(b.Reader.All())
+	for name, n := range nodes {
+		n.OutOfService, n.Fence = false, nil
+		nodes[name] = n
+	}
+	return nodes
+}
+
+func TestAFenceIsNotRepeatedAtOnceWhileTheTableDoesNotShowIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.agents["n3"].stop()
+		w.agents["n3"].stop = func() {}
+		a := w.agents["n1"]
+		a.stop()
+		a.nodes = behind{&w.nodes}
+		w.start("n1")
+		w.kube.SetLatency(50 * time.Millisecond)
+		w.lose()
+		w.until("n2 is fenced", time.Minute, func() bool { n, _ := w.nodes.Get("n2"); return n.OutOfService })
+		time.Sleep(time.Minute)
+		if fences, repairs := w.calls("fence"), w.calls("repair"); fences > 13 || repairs > 30 {
+			t.Errorf("in a minute n2 was fenced %d times, with %d repair leases and %d Events", fences, repairs, len(w.kube.Events()))
 		}
 	})
 }

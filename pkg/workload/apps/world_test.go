@@ -52,6 +52,7 @@ type agent struct {
 	zedagent pubsub.Table[types.ZedAgentStatus]
 	configs  *source[types.AppInstanceConfig]
 	pods     pubsub.Reader[types.Pod] // the world's, where the watch is not broken
+	nodes    pubsub.Reader[types.Node]
 	status   pubsub.Table[types.ENClusterAppStatus]
 	repairs  pubsub.Table[types.AppRepairStatus]
 	log      *logrus.Logger
@@ -128,7 +129,7 @@ func (w *world) build() {
 func (w *world) start(node string, wrap ...func(Kube) Kube) {
 	a, ok := w.agents[node]
 	if !ok {
-		a = &agent{node: node, pods: &w.pods}
+		a = &agent{node: node, pods: &w.pods, nodes: &w.nodes}
 		a.log, a.logged = logtest.NewNullLogger()
 		_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: node, DeviceID: uuid.NewSHA1(uuid.Nil, []byte(node))})
 		_ = a.zedagent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
@@ -153,7 +154,7 @@ func (w *world) start(node string, wrap ...func(Kube) Kube) {
 	done, began := make(chan struct{}), w.began // a test may change it for those who start later
 	c := &Component{
 		Log: a.log, Pulse: &loop.Pulse{}, Configs: configs, Settings: &a.settings, Requests: &a.asked, Info: &a.info, Agent: &a.zedagent,
-		Nodes: &w.nodes, AppPods: a.pods, VMIs: &w.vmis, Sets: &w.sets, API: &w.api, Known: &w.known, Mounts: &pubsub.Table[types.MountRecovery]{}, Off: &pubsub.Table[types.WorkloadsStatus]{}, Kube: kube,
+		Nodes: a.nodes, AppPods: a.pods, VMIs: &w.vmis, Sets: &w.sets, API: &w.api, Known: &w.known, Mounts: &pubsub.Table[types.MountRecovery]{}, Off: &pubsub.Table[types.WorkloadsStatus]{}, Kube: kube,
 		BootID: "boot-" + node, Uptime: func() time.Duration { return time.Since(began) }, Status: &a.status, Repairs: &a.repairs,
 	}
 	go func() { defer close(done); c.Run(ctx) }()
