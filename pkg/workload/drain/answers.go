@@ -122,6 +122,7 @@ func (s *state) applyResult(now time.Duration, done call, out outcome) {
 	case check:
 		m.check = out.check
 		m.check.at = now
+		m.cordonSeen = m.cordonSeen || m.check.uncordoned // the table need not have shown it in between
 	case conditions:
 		m.view.shown, m.view.shownAt = done.cond, now
 	case situations:

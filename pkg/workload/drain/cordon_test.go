@@ -95,6 +95,22 @@ func TestACordonThatIsUndoneInMidDrainIsMadeAgainThreeTimes(t *testing.T) {
 	})
 }
 
+func TestACordonThatIsUndoneBeforeTheTableShowsItIsMadeAgain(t *testing.T) {
+	const now = time.Hour
+	s := state{rec: record{Phase: types.PhaseEmptying}, mem: memory{drainMemory: drainMemory{cordonAgain: now - time.Second}}}
+	f := facts{observed: observed{known: true}}
+	if s.countCordonLoss(&f); s.rec.Losses != 0 {
+		t.Error("the table may not have caught up with the cordon")
+	}
+	s.applyResult(now, call{verb: check}, outcome{check: checked{uncordoned: true}})
+	if s.mem.check.open(now) {
+		t.Error("the drain may end")
+	}
+	if s.countCordonLoss(&f); s.rec.Losses != 1 || s.mem.cordonAgain != 0 {
+		t.Errorf("%d losses, cordoned at %s", s.rec.Losses, s.mem.cordonAgain)
+	}
+}
+
 func TestACordonUndoneWhileTheAgentWasAwayIsMadeAgainBeforeTheEnd(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		s.interrupted()

@@ -68,6 +68,8 @@ type checked struct {
 	volumes []types.DrainVolume
 	quorum  string
 	lock    string
+
+	uncordoned bool // somebody has undone the cordon: nothing else was looked at
 }
 
 // passed reports that all of it was true, a moment ago.
@@ -88,7 +90,7 @@ func (c checked) rebuilt() string {
 func (c checked) open(now time.Duration) bool {
 	looked := c.lone || len(c.pods) == 0 // else the pods were reason enough to wait
 	rebuilt := !c.lone || len(c.volumes) == 0
-	return c.at != 0 && now-c.at < checkedFor && looked && rebuilt && c.quorum == "" && c.lock == ""
+	return c.at != 0 && now-c.at < checkedFor && looked && rebuilt && c.quorum == "" && c.lock == "" && !c.uncordoned
 }
 
 // action is what to do about the facts.

@@ -243,6 +243,8 @@ func checkRule(in call, r reading) next {
 	switch {
 	case !r.did(readNodes): // before the pods: it may take a while
 		return next{do: readNodes}
+	case isUncordoned(r.nodes, in.node.Name):
+		return next{out: outcome{check: checked{uncordoned: true}}}
 	case !r.did(readPods):
 		return next{do: readPods}
 	}
@@ -290,6 +292,11 @@ func checkRule(in call, r reading) next {
 		out.check.volumes = outlook.RebuiltElsewhere(r.brief, in.node.Name, r.ready())
 	}
 	return next{out: out}
+}
+
+func isUncordoned(nodes []types.Node, own string) bool {
+	n, ok := nodeNamed(nodes, own)
+	return ok && !n.Unschedulable
 }
 
 // deleteNodeRule deletes the own Node, if neither etcd nor a volume needs it any

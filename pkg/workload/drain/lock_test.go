@@ -187,6 +187,7 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"a lock that changed while it was freed is looked at again later", release, []change{lock(ours), fails(freeLock, conflict)}, "lock? nodes? storage? free!", "", conflict},
 		{"one that changed while it was written too", release, []change{lock(ours), worse, fails(writeLock, conflict)}, "lock? nodes? storage? lock!", "fewer healthy replicas", nil},
 
+		{"a node that somebody has uncordoned is cordoned first", check, []change{func(a *answers, _ *call) { a.nodes[0].Unschedulable = false }}, "nodes?", "uncordoned", nil},
 		{"pods that are left are reason enough to wait", check, []change{podLeft}, "nodes? pods?", "", nil},
 		{"without any all is looked at", check, []change{lock(ours)}, "nodes? pods? storage? lock?", "", nil},
 		{"also under the lock of our change of k3s", check, []change{lock(ofChange)}, "nodes? pods? storage? lock?", "", nil},
@@ -212,11 +213,15 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 	} {
 		a := answers{reading: reading{nodes: threeNodes()}}
 		in := call{verb: row.verb, observed: observed{node: types.Node{Name: "n1", BootID: "b"}, nodes: threeNodes()}, leaving: row.verb == deleteNode, forGood: row.verb == deleteNode}
+		a.nodes[0].Unschedulable = row.verb == check
 		for _, c := range row.change {
 			c(&a, &in)
 		}
 		made, out := a.carriedOut(t, row.verb, in)
 		gates := out.gates + out.check.lock
+		if out.check.uncordoned {
+			gates = "uncordoned"
+		}
 		if made != row.want || !strings.Contains(gates, row.gates) || (gates == "") != (row.gates == "") || !errors.Is(out.err, row.err) || (out.err == nil) != (row.err == nil) {
 			t.Errorf("%s: requests %q, gates %q, error %v; want %q, %q, %v", row.rule, made, gates, out.err, row.want, row.gates, row.err)
 		}
