@@ -314,7 +314,7 @@ func (l DrainLock) WithVolumes(now map[string]int) map[string]int {
 // healthy until then. Longhorn sets FailedAt of one whose own node went away.
 func (v Volume) wasHealthyOn(node string) bool {
 	return v.State == "attached" && !v.Running && v.Engine != "" && v.Engine != node && slices.ContainsFunc(v.Replicas, func(r Replica) bool {
-		return r.Node == node && r.LastMode == "RW" && !r.HealthyAt.IsZero() && r.FailedAt.IsZero() && r.Deleted.IsZero()
+		return r.Node == node && r.LastMode == "RW" && v.Healthy(r)
 	})
 }
 

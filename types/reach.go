@@ -335,15 +335,15 @@ func (w Witnesses) Hear(nodes map[string]Node, answers bool, uptime time.Duratio
 			continue
 		}
 		look := w[name]
-		last := look.Last
-		if look.Round != n.Witness.Round {
+		if last := look.Last; look.Round != n.Witness.Round {
 			look = WitnessLook{Round: n.Witness.Round, First: uptime}
 			if answers && last > 0 && uptime-last <= WitnessFresh {
 				look.At = uptime
 			}
 		}
-		if look.Last = uptime; !answers {
-			look.Last = 0
+		look.Last = 0
+		if answers {
+			look.Last = uptime
 		}
 		heard[name] = look
 	}
