@@ -254,17 +254,19 @@ func (f facts) lasts(a action, key string, long time.Duration) bool {
 func isNeeded(lock types.DrainLock, off, tie string, nodes []types.Node) bool {
 	return slices.ContainsFunc(nodes, func(n types.Node) bool {
 		n.TieBreaker = n.BreaksTies(tie)
-		over := lock.OverWhereOff(n, n.Name == off)
-		return n.Name == lock.Holder && !over && (lock.Task == "" || lock.BootID == "" || n.BootID == lock.BootID || n.Ready != types.ConditionTrue || lock.Task == types.TaskK3sChange && (n.ChangesK3s() || n.InDrain()))
+		return holds(n, lock, off) && (lock.Task == "" || lock.BootID == "" || n.BootID == lock.BootID || n.Ready != types.ConditionTrue || lock.Task == types.TaskK3sChange && (n.ChangesK3s() || n.InDrain()))
 	})
 }
 
 // isKept reports that the lock of a change of k3s may be kept for its volumes alone, by a holder that is neither
 // gone nor proved off.
 func isKept(lock types.DrainLock, off string, nodes []types.Node) bool {
-	return lock.Task == types.TaskK3sChange && len(lock.Volumes) > 0 && slices.ContainsFunc(nodes, func(n types.Node) bool {
-		return n.Name == lock.Holder && !lock.OverWhereOff(n, n.Name == off)
-	})
+	return lock.Task == types.TaskK3sChange && len(lock.Volumes) > 0 && slices.ContainsFunc(nodes, func(n types.Node) bool { return holds(n, lock, off) })
+}
+
+// holds reports that a node has the drain lock, other than for a change of k3s that is over as its device is proved off.
+func holds(n types.Node, lock types.DrainLock, off string) bool {
+	return n.Name == lock.Holder && !lock.OverWhereOff(n, n.Name == off)
 }
 
 // isHealthy reports that a volume is healthy, or degraded because it is to have more replicas

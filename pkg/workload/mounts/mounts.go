@@ -107,8 +107,7 @@ func (c *Component) Step(ctx context.Context) error {
 			c.Log.WithError(r.err).Warn(marker + "k3s was not restarted, or the drain lock not released")
 		}
 	}
-	api, known := c.API.Get(types.Global) // before the table, which can only be more complete than it says
-	answers := known && api.Answers() && api.Synced
+	answers := c.answers()
 	c.witnesses = c.witnesses.Hear(c.Nodes.All(), answers, c.Uptime()) // each time: of a word that is heard late nobody knows how old it is
 	if c.calling.Busy() {
 		return nil // the call has something to publish
@@ -140,6 +139,13 @@ func (c *Component) publish(s types.MountRecovery) error {
 	return nil
 }
 
+// answers reports that the API server answers and the tables are complete. They are read after it, and can only be
+// more complete than it says.
+func (c *Component) answers() bool {
+	api, known := c.API.Get(types.Global)
+	return known && api.Answers() && api.Synced
+}
+
 func (c *Component) look() facts {
 	f := facts{uptime: c.Uptime(), boot: c.BootID, memory: c.memory, volumes: map[string]volume{}}
 	var there bool
@@ -147,11 +153,11 @@ func (c *Component) look() facts {
 		_, err := os.Lstat(c.File)
 		f.damaged = !errors.Is(err, os.ErrNotExist)
 	}
-	api, known := c.API.Get(types.Global)
+	answers := c.answers()
 	info, named := c.Info.Get(types.Global)
 	nodes := c.Nodes.All()
 	f.own, there = types.OwnNode(nodes, info)
-	f.known = known && api.Answers() && api.Synced && named && there
+	f.known = answers && named && there
 	f.nodes = types.NodesByName(nodes)
 	pods := c.pods.Of(c.AppPods, f.own.Name, func(p types.Pod) bool { return p.NodeName == f.own.Name && p.WaitsForVolumes() })
 	f.pods = slices.SortedFunc(maps.Values(pods), func(a, b types.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
