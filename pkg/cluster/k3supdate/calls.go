@@ -83,13 +83,14 @@ func (c *Component) take(ctx context.Context, f facts) error {
 	return err
 }
 
-// free gives the drain lock back, if it is held for a change of k3s, or notes in it that the change has ended.
+// free gives the drain lock back, if it is held for a change of k3s. One that is kept says that the change has ended.
 func (c *Component) free(ctx context.Context, own string, kept bool) error {
 	lock, err := c.Kube.DrainLock(ctx)
 	if err != nil || lock.Holder != own || lock.Task != types.TaskK3sChange {
 		return err
 	}
-	if lock.Ended = kept; kept {
+	if kept {
+		lock.Ended = true
 		_, err = c.Kube.SetDrainLock(ctx, lock)
 		return err
 	}
