@@ -31,16 +31,11 @@ var spared = map[string]struct {
 	"k3s":         {[]string{"k3sconfig/"}, "it waits for what an agent logs when it has written the file"},
 	"traces":      {[]string{"k3sconfig/"}, "it waits for the record of a file that was written, which an agent that died of it does not make"},
 	"members":     {[]string{"members/create events/before", "members/delete node: delete nodes/after"}, "it waits for an Event, which is sent once"},
-	"certs": {
-		append([]string{"k3supdate/ask supervisor/after"}, noRestart...),
-		"an agent that died between its journal and the restart of k3s tries again after a quarter of an hour; one that died after the restart makes no record of it",
-	},
-	"unheld": {noRestart, "likewise"},
+	"certs":       {noRestart, "an agent that died between its journal and the restart of k3s tries again after a quarter of an hour"},
+	"unheld":      {noRestart, "likewise"},
 }
 
-var noRestart = []string{
-	"k3supdate/publish zedkube/KubeLifecycleJournal", "k3supdate/back up zedkube/KubeLifecycleJournal", "k3supdate/end k3s/before", "k3supdate/ask supervisor/before",
-}
+var noRestart = []string{"k3supdate/publish zedkube/KubeLifecycleJournal", "k3supdate/back up zedkube/KubeLifecycleJournal"}
 
 // TestSoakStoriesOfAgentsThatKillThemselves plays the stories while the agents kill themselves at
 // the points that test/soak/reach.txt has for this scene, and start again as EVE's watchdog has

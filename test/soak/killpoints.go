@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -40,10 +39,10 @@ func killpoints(ctx context.Context, r *Run) (err error) {
 	var all sync.WaitGroup
 	var failed [8]error
 	for i, m := range s.Fleet.Members {
-		if err := os.MkdirAll(m.Failpoints(), 0o700); err != nil {
+		k := &killing{drainRun: x, m: m, rng: r.Rand(uint64(100 + i)), missed: map[string]int{}}
+		if err := k.kill(k.choose()); err != nil { // before it is first started: it comes to some points only then
 			return err
 		}
-		k := &killing{drainRun: x, m: m, rng: r.Rand(uint64(100 + i)), missed: map[string]int{}}
 		all.Go(func() { failed[i] = k.killAgain(during) })
 	}
 	all.Go(func() { otherRequests(during, s, r.Rand(200)) })

@@ -71,6 +71,7 @@ type agent struct {
 	broken     bool // its k3s does not come up with another version
 	stuck      bool // its kube container goes on with the k3s that it has
 	changing   bool
+	supervised bool // only its supervisor knows its k3s
 	restarts   bool // k3s is to be stopped and started
 	differs    int  // times in a row that KubeConfig was another one than the binary
 	longest    int  // of such rows
@@ -227,9 +228,9 @@ func (a *agent) run(c *Component) {
 
 func (a *agent) Find() (k3sprocess.Process, error) {
 	a.mu.Lock()
-	started, dead := a.started, a.dead
+	started, unseen := a.started, a.dead || a.supervised
 	a.mu.Unlock()
-	if dead {
+	if unseen {
 		return k3sprocess.Process{}, nil
 	}
 	a.disk.Lock()
@@ -240,7 +241,11 @@ func (a *agent) Find() (k3sprocess.Process, error) {
 	return k3sprocess.Process{PID: 7, Start: max(a.since, started)}, nil
 }
 
-func (a *agent) HasSupervisor() bool { return false }
+func (a *agent) HasSupervisor() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.supervised
+}
 
 func (a *agent) Runs() bool {
 	a.mu.Lock()

@@ -16,8 +16,9 @@ import (
 
 // The effects on k3s, as the kill points name them.
 const (
-	endsK3s = "end k3s"
-	saves   = "save snapshot of etcd"
+	endsK3s    = "end k3s"
+	supervisor = "ask supervisor"
+	saves      = "save snapshot of etcd"
 )
 
 // life is what an agent that is killed does to k3s.
@@ -28,7 +29,11 @@ type life struct {
 }
 
 func (l life) Restart(ctx context.Context, found k3sprocess.Process) error {
-	return l.unlessDead(ctx, endsK3s, func() error { return l.agent.Restart(ctx, found) })
+	effect := endsK3s
+	if found.PID == 0 { // and its supervisor is asked
+		effect = supervisor
+	}
+	return l.unlessDead(ctx, effect, func() error { return l.agent.Restart(ctx, found) })
 }
 
 func (l life) Save(ctx context.Context) error {
@@ -67,7 +72,7 @@ func TestWhereverTheAgentDiesK3sIsEndedOnceAndASnapshotTakenOnce(t *testing.T) {
 	for effect, row := range map[string]struct {
 		tell  func(*site)
 		order string // in which k3s is ended
-	}{endsK3s: {(*site).endsFor, "n1"}, saves: {(*site).savesFor, "n1 n2 n3"}} {
+	}{endsK3s: {(*site).endsFor, "n1"}, supervisor: {(*site).asksFor, "n1"}, saves: {(*site).savesFor, "n1 n2 n3"}} {
 		for _, after := range []bool{false, true} {
 			m := &kubetest.Mortal{At: effect, After: after}
 			t.Run(m.Point("k3supdate"), func(t *testing.T) {
@@ -101,6 +106,16 @@ func (s *site) endsFor() {
 	for i, a := range s.agents {
 		a.started, a.expires = time.Minute, time.Now().Add(time.Duration(50+300*i)*day)
 	}
+	s.days(1)
+}
+
+// asksFor is endsFor where the supervisor of k3s restarts it. Whether it was asked before the agent
+// died cannot be seen, so it is asked again on the next day.
+func (s *site) asksFor() {
+	for _, a := range s.agents {
+		a.supervised = true
+	}
+	s.endsFor()
 	s.days(1)
 }
 
