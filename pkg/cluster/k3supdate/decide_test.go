@@ -82,6 +82,14 @@ func TestPreconditionsOfAChange(t *testing.T) {
 	locked := func(lock types.DrainLock) func(*facts) {
 		return func(f *facts) { f.lock.Holder, f.checked.lock = lock.Holder, lock }
 	}
+	keptFor := func(v types.Volume, r types.Replica) func(*facts) { // by n2, which has booted since, and on which r is
+		return func(f *facts) {
+			r.Node = "n2"
+			v.State, v.Wanted, v.Replicas = "attached", 2, []types.Replica{r, {Node: "n3", Mode: "ERR"}}
+			f.checked.storage = types.Storage{Longhorn: true, Volumes: []types.Volume{v}}
+			locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange, Volumes: map[string]int{"pv-1": 2}})(f)
+		}
+	}
 	for name, row := range map[string]struct {
 		changes []func(*facts)
 		lacks   string // in their order; "" where nothing is
@@ -213,7 +221,11 @@ func TestPreconditionsOfAChange(t *testing.T) {
 				n.StampStale, n.K3s = true, &types.K3sStamp{Wanted: patch, Step: types.K3sStepChange, To: patch}
 			})
 		}}, "Agreed Lock", "node n2 runs no zedkube", false},
-		"the holder has booted since and is Ready": {changes: []func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange})}},
+		"the holder has booted since and is Ready":                {changes: []func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange})}},
+		"the holder has booted and its replica is rebuilt":        {[]func(*facts){keptFor(types.Volume{Name: "pv-1", Running: true}, types.Replica{Mode: "WO"})}, "Lock", "the drain lock is kept until volumes on node n2 are rebuilt: pv-1", false},
+		"the holder has booted and another node lacks one":        {changes: []func(*facts){keptFor(types.Volume{Name: "pv-1", Running: true}, types.Replica{Mode: "RW"})}},
+		"the holder has booted and another node's engine is lost": {changes: []func(*facts){keptFor(types.Volume{Name: "pv-1", Engine: "n3"}, types.Replica{LastMode: "RW", HealthyAt: time.Unix(1, 0)})}},
+		"the holder has booted and its volume is deleted":         {changes: []func(*facts){keptFor(types.Volume{Name: "pv-2", Running: true}, types.Replica{Mode: "WO"})}},
 		"the holder has booted and is drained": {[]func(*facts){locked(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange}), func(f *facts) {
 			f.node(1, func(n *types.Node) { n.Unschedulable, n.CordonedBy = true, &types.Cordon{} })
 		}}, "Lock", "n2", false},

@@ -230,6 +230,31 @@ func TestTheNextChangeTakesTheLockOfAFormerBootAsItIs(t *testing.T) {
 	})
 }
 
+// n2 was drained and rebooted under the lock of its change, which has ended. Its agent keeps the lock while its replica
+// is rebuilt; who took it would forget the volume.
+func TestTheLockThatAnotherNodeKeepsForItsVolumesIsLeft(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		a := s.agents[0]
+		s.pass(time.Minute)
+		s.cluster.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{
+			{Name: "pv-9", State: "attached", Running: true, Robustness: "degraded", Wanted: 2, Replicas: []types.Replica{{Node: "n2", Mode: "WO"}, {Node: "n3", Mode: "RW"}}},
+		}})
+		s.cluster.SetLock(types.DrainLock{Holder: "n2", BootID: "before", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour), Volumes: map[string]int{"pv-9": 2}})
+		s.wants(patch, false)
+		a.releases(patch)
+		s.pass(30 * time.Minute)
+		if lock := s.cluster.Lock(); len(s.order) > 0 || lock.Holder != "n2" || lock.Volumes["pv-9"] != 2 {
+			t.Errorf("the lock is %+v; n1: %s: %s", lock, a.is().Phase, a.is().Reason)
+		}
+		s.agents[1].stop() // it does not free the lock
+		s.cluster.SetStorage(types.Storage{Longhorn: true})
+		s.pass(20 * time.Minute)
+		if n1, _ := s.nodes.Get("n1"); n1.KubeletVersion != patch {
+			t.Errorf("the volume is deleted; n1: %s: %s", a.is().Phase, a.is().Reason)
+		}
+	})
+}
+
 // What is in the way under the lock of before ends the change, which has not begun, and does not free the lock.
 func TestALockThatIsTakenOverForAChangeThatDoesNotBeginIsKept(t *testing.T) {
 	f := underLock(expiring(50 * day))

@@ -303,8 +303,10 @@ func (f facts) locked(drains bool) string {
 		return ""
 	case holder == f.own.Name:
 		return "this node has the drain lock for something else"
-	case f.checked != nil && f.takeable(f.checked.lock, f.nodes[i]):
+	case f.checked != nil && f.checked.lock.OverWhereOff(f.nodes[i], f.off[holder]):
 		return ""
+	case f.checked != nil && f.overAfterBoot(f.nodes[i], f.checked.lock):
+		return keptFor(f.checked.lock, f.checked.storage)
 	}
 	n, why := f.nodes[i], "node "+holder+" has the drain lock"
 	if n.K3s != nil && n.K3s.Step != types.K3sStepNone {
@@ -349,14 +351,20 @@ func (f facts) silence(node string) string {
 	return ""
 }
 
-// takeable reports whether the lock of a change of k3s is not needed by its holder: its
-// device has booted since, is Ready and has nothing under way, no drain either, or is proved off.
-func (f facts) takeable(lock types.DrainLock, holder types.Node) bool {
-	if lock.Task != types.TaskK3sChange || lock.Holder != holder.Name || lock.BootID == "" {
-		return false
-	}
+// overAfterBoot reports whether the change of k3s for which the holder has the lock is over: its device
+// has booted since, is Ready and has nothing under way, no drain either.
+func (f facts) overAfterBoot(holder types.Node, lock types.DrainLock) bool {
 	holder.TieBreaker = holder.BreaksTies(f.tie) // whose cordon stays
-	return holder.BootID != lock.BootID && holder.Ready == types.ConditionTrue && !holder.ChangesK3s() && !holder.InDrain() || lock.OverWhereOff(holder, f.off[holder.Name])
+	return lock.Task == types.TaskK3sChange && lock.BootID != "" && holder.BootID != lock.BootID && holder.Ready == types.ConditionTrue && !holder.ChangesK3s() && !holder.InDrain()
+}
+
+// keptFor names the volumes for which the lock of a change that is over is kept: who takes it
+// records others, and frees it for a third node.
+func keptFor(lock types.DrainLock, s types.Storage) string {
+	if worse := lock.Degraded(s); len(worse) > 0 {
+		return "the drain lock is kept until volumes on node " + lock.Holder + " are rebuilt: " + phrase.Few(worse, 3)
+	}
+	return ""
 }
 
 // degraded names a volume with a replica here that is not healthy.
