@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
@@ -109,6 +110,54 @@ func TestACordonThatIsUndoneBeforeTheTableShowsItIsMadeAgain(t *testing.T) {
 	if s.countCordonLoss(&f); s.rec.Losses != 1 || s.mem.cordonAgain != 0 {
 		t.Errorf("%d losses, cordoned at %s", s.rec.Losses, s.mem.cordonAgain)
 	}
+}
+
+// hooked tells of each cordon that has succeeded.
+type hooked struct {
+	*kubetest.Cluster
+	cordoned func(nth int)
+	cordons  int
+}
+
+func (h *hooked) Cordon(ctx context.Context, node string, by types.Cordon) error {
+	err := h.Cluster.Cordon(ctx, node, by)
+	h.cordons++
+	h.cordoned(h.cordons)
+	return err
+}
+
+// undo is kubectl uncordon on n1.
+func (s *stage) undo() {
+	s.kube.ChangeNode("n1", func(n *types.Node) { n.Unschedulable, n.CordonedBy = false, nil })
+}
+
+// The watch hangs. Meanwhile the node is cordoned, looked at, and uncordoned.
+func TestNoDrainIsCompleteWhoseCordonTheTableDoesNotShow(t *testing.T) {
+	story(t, 0, func(s *stage) {
+		var shown pubsub.Table[types.Node]
+		bring := func() {
+			for name, n := range s.nodes.All() {
+				_ = shown.Publish(name, n)
+			}
+		}
+		bring()
+		s.via = &hooked{Cluster: s.kube, cordoned: func(nth int) {
+			if nth == 1 {
+				time.AfterFunc(time.Second, s.undo)
+				time.AfterFunc(1500*time.Millisecond, bring)
+			} else {
+				time.AfterFunc(10*time.Millisecond, bring)
+			}
+		}}
+		s.status.before = s.neverUnlocked
+		c := s.component()
+		c.Nodes = &shown
+		defer s.start(c)()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(30 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		s.cordoned(true, true)
+	})
 }
 
 func TestACordonUndoneWhileTheAgentWasAwayIsMadeAgainBeforeTheEnd(t *testing.T) {

@@ -192,6 +192,8 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 		return types.PhaseComplete, endsHere, false
 	case !f.onlyLeaves() && f.synced && f.others == 0:
 		return types.PhaseComplete, noOthers, false
+	case !f.node.Unschedulable: // a look counts once the table shows the cordon, too: somebody may have undone it since
+		return "", "", false
 	case f.lone() && f.now-f.alone >= max(sureAfter, f.window) && f.check.open(f.now):
 		return types.PhaseComplete, noneReady, false
 	case f.check.passed(f.now) && len(f.came) == 0 && f.evictions().left() == 0:

@@ -97,7 +97,7 @@ func TestDrainsEnd(t *testing.T) {
 		{"what passed does not while the API is silent", calm(emptying, passed(0), silent(time.Second)), did{phase: emptying, s: retrying, by: deviceOp, why: "does not answer"}},
 		{"nor while the own node is not there", calm(emptying, passed(0), missing(0)), did{phase: emptying, s: retrying, by: deviceOp, why: "not in the cluster's list of nodes"}},
 		{"nor while the node takes pods", calm(emptying, passed(0), uncordoned), did{phase: emptying, s: retrying, by: deviceOp, verb: cordon}},
-		{"a cordon of a moment ago need not show yet", calm(emptying, passed(0), uncordoned, func(f *facts) { f.cordonAgain = minus(9 * time.Second) }), done},
+		{"a cordon of a moment ago has to show first", calm(emptying, passed(0), uncordoned, func(f *facts) { f.cordonAgain = minus(9 * time.Second) }), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "does not show the cordon"}},
 		{"a foreign cordon does as well", calm(emptying, passed(0), foreign), done},
 		{"the fault marker delays COMPLETE", calm(emptying, passed(0), marker), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "the fault marker"}},
 

@@ -106,6 +106,8 @@ func lacking(f facts) string {
 		return c.quorum
 	case f.window > 0 && f.now-f.rec.Cordoned < f.window:
 		return "another node may be starting a drain: its agent is not known to use the drain lock"
+	case !f.node.Unschedulable:
+		return cmp.Or(f.trouble, "the watch of the nodes does not show the cordon yet")
 	}
 	return f.trouble
 }
