@@ -184,6 +184,8 @@ func (s *state) pause(now time.Duration, v verb, out outcome) {
 // the time has not come yet.
 func (s *state) pauseAfterSuccess(now time.Duration, v verb, out outcome) time.Duration {
 	switch {
+	case v == check && s.mem.list == 0: // the table does not show the cordon yet, and the look does not count
+		return minBackoff
 	case v == check && len(out.check.volumes) > 0:
 		return checkAgain(s.emptyFor(now))
 	case v == check: // what has passed is relied on for no longer than checkedFor

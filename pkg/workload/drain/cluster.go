@@ -105,10 +105,14 @@ func (s *state) updateSilence(f *facts) {
 }
 
 // countCordonLoss notices that somebody has undone this drain's cordon; what a
-// failure gives back is not lost.
+// failure gives back is not lost. Nothing that was listed before the next cordon
+// counts, whose answer may be lost.
 func (s *state) countCordonLoss(f *facts) {
 	m := &s.mem
 	wanted := drains(s.rec.Phase) || s.rec.Phase == types.PhaseComplete
+	if drains(s.rec.Phase) && f.known && !f.node.Unschedulable {
+		m.check, m.list = checked{}, 0
+	}
 	switch {
 	case m.cordonAgain == 0 || !f.known || !wanted:
 	case f.node.Unschedulable:

@@ -160,6 +160,81 @@ func TestNoDrainIsCompleteWhoseCordonTheTableDoesNotShow(t *testing.T) {
 	})
 }
 
+// showLate has the agent see each change of the nodes a while later.
+func (s *stage) showLate(c *Component, by time.Duration) (stop func()) {
+	var shown pubsub.Table[types.Node]
+	bring := func(nodes map[string]types.Node) {
+		for name, n := range nodes {
+			_ = shown.Publish(name, n)
+		}
+	}
+	bring(s.nodes.All())
+	c.Nodes = &shown
+	bell, done := make(chan struct{}, 1), make(chan struct{})
+	s.nodes.Notify(bell)
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-bell:
+				nodes := s.nodes.All()
+				time.AfterFunc(by, func() { bring(nodes) })
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+func TestADrainTakesNoLongerThanTheTableThatShowsItsCordon(t *testing.T) {
+	for _, late := range []time.Duration{0, 300 * time.Millisecond, 3 * time.Second} {
+		t.Run(late.String(), func(t *testing.T) {
+			story(t, 0, func(s *stage) {
+				s.kube.SetLatency(30 * time.Millisecond)
+				c := s.component()
+				defer s.showLate(c, late)()
+				defer s.start(c)()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(late + 2500*time.Millisecond)
+				s.is(types.DrainComplete, deviceOp)
+			})
+		})
+	}
+}
+
+// The look at everything is over when the cordon is undone and a pod comes, of which the watch tells late. The answer to
+// the next cordon is lost.
+func TestNoDrainIsCompleteByALookFromBeforeItsCordonWasUndone(t *testing.T) {
+	story(t, 0, func(s *stage) {
+		var shown pubsub.Table[types.Pod]
+		for key, p := range s.pods.All() {
+			_ = shown.Publish(key, p)
+		}
+		s.via = &hooked{Cluster: s.kube, cordoned: func(nth int) {
+			if nth == 1 {
+				time.AfterFunc(500*time.Millisecond, func() {
+					p := types.Pod{Namespace: "eve-kube-app", Name: "late", UID: "late", NodeName: "n1", Phase: types.PodRunning}
+					_ = s.pods.Publish(p.Key(), p)
+					time.AfterFunc(5*time.Second, func() { _ = shown.Publish(p.Key(), p) })
+					s.kube.LoseAnswer("cordon")
+					s.undo()
+				})
+			}
+		}}
+		s.status.before = func(is types.NodeDrainStatus) {
+			if _, there := s.pods.Get("eve-kube-app/late"); is.Status == types.DrainComplete && there {
+				t.Errorf("complete with a pod that came while the node was schedulable; history %s", s.status.path())
+			}
+		}
+		c := s.component()
+		c.NodePods = &shown
+		defer s.start(c)()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(20 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
 func TestACordonUndoneWhileTheAgentWasAwayIsMadeAgainBeforeTheEnd(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		s.interrupted()

@@ -88,6 +88,8 @@ func lacking(f facts) string {
 	case pods.left() > 0:
 		names := keys(pods.remaining())
 		return phrase.Counted(len(names), "pod") + " left: " + outlook.Some(names)
+	case !f.node.Unschedulable:
+		return cmp.Or(f.trouble, "the watch of the nodes does not show the cordon yet")
 	case f.list == 0:
 		return cmp.Or(f.trouble, "the pods on this node have not been listed yet")
 	case len(f.came) > 0:
@@ -106,8 +108,6 @@ func lacking(f facts) string {
 		return c.quorum
 	case f.window > 0 && f.now-f.rec.Cordoned < f.window:
 		return "another node may be starting a drain: its agent is not known to use the drain lock"
-	case !f.node.Unschedulable:
-		return cmp.Or(f.trouble, "the watch of the nodes does not show the cordon yet")
 	}
 	return f.trouble
 }
