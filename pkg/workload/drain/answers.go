@@ -122,7 +122,9 @@ func (s *state) applyResult(now time.Duration, done call, out outcome) {
 	case check:
 		m.check = out.check
 		m.check.at = now
-		m.cordonSeen = m.cordonSeen || m.check.uncordoned // the table need not have shown it in between
+		if m.check.uncordoned && !m.cordonSeen { // the table shows it later, and then it is counted
+			m.cordonAgain = 0
+		}
 	case conditions:
 		m.view.shown, m.view.shownAt = done.cond, now
 	case situations:
@@ -184,7 +186,9 @@ func (s *state) pause(now time.Duration, v verb, out outcome) {
 // the time has not come yet.
 func (s *state) pauseAfterSuccess(now time.Duration, v verb, out outcome) time.Duration {
 	switch {
-	case v == check && s.mem.list == 0: // the table does not show the cordon yet, and the look does not count
+	// The table does not show the cordon yet, and the look does not count. A cordon that was undone is not made again
+	// and again so soon.
+	case v == check && s.mem.list == 0 && !out.check.uncordoned:
 		return minBackoff
 	case v == check && len(out.check.volumes) > 0:
 		return checkAgain(s.emptyFor(now))
