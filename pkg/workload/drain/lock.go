@@ -100,18 +100,10 @@ func enterRule(in call, r reading) next {
 		return n
 	}
 	if lack := quorum(r.nodes, in.node.Name); lack != "" {
-		out := outcome{gates: lack, check: checked{quorum: lack}}
-		if unusedLock(in, r) {
-			return next{do: freeLock, lock: r.lock, out: out}
-		}
-		return next{out: out}
+		return giveBackRule(in, r, outcome{gates: lack, check: checked{quorum: lack}})
 	}
 	if goes := goesUnlocked(r.nodes, in.node.Name, r.lock.Holder, in.completed); goes != "" {
-		out := outcome{gates: goes}
-		if unusedLock(in, r) { // that node still wants it
-			return next{do: freeLock, lock: r.lock, out: out}
-		}
-		return next{out: out}
+		return giveBackRule(in, r, outcome{gates: goes}) // that node still wants it
 	}
 	n, ok = takeRule(in, r)
 	if ok && slices.Index(r.done, readNodes) == r.last(readNodes) {
@@ -120,11 +112,26 @@ func enterRule(in call, r reading) next {
 	return n
 }
 
-// unusedLock reports that the lock is ours and nothing has been done under it: what one of an
-// earlier boot, or of a drain that has ended, was taken for may not be over.
-func unusedLock(in call, r reading) bool {
+// giveBackRule gives a lock of this boot back under which nothing has been done yet, and then ends the call with
+// out. What it was first taken for may not be over: then it is kept, and says that no drain goes on under it. So
+// it is where the volumes cannot be read, which holds up nothing else.
+func giveBackRule(in call, r reading, out outcome) next {
 	own, _ := nodeNamed(r.nodes, in.node.Name)
-	return ours(r.lock, in.node.Name) && r.lock.BootID == own.BootID && !r.lock.Ended && !in.node.CordonedForDrain() && r.conflict == nil
+	if !ours(r.lock, in.node.Name) || r.lock.BootID != own.BootID || in.node.CordonedForDrain() || r.conflict != nil {
+		return next{out: out}
+	}
+	ended, unread := r.lock, len(r.lock.Volumes) > 0 && !r.did(readStorage)
+	ended.Ended = true
+	switch {
+	case unread && r.failed == nil:
+		return next{do: readStorage, out: out}
+	case !unread && needed(ended, heard{}, r.nodes, r.storage) == "":
+		return next{do: freeLock, lock: r.lock, out: out}
+	}
+	if out.weighed = !unread; r.lock.Ended {
+		return next{out: out}
+	}
+	return next{do: writeLock, lock: ended, regardless: true, out: out}
 }
 
 // lockAndNodes reads the lock, and the nodes where it may be had by what the table

@@ -77,6 +77,7 @@ func threeNodes() []types.Node {
 
 func TestWhichRequestsACallMakes(t *testing.T) {
 	ours := types.DrainLock{Holder: "n1", BootID: "b"}
+	ended := types.DrainLock{Holder: "n1", BootID: "b", Ended: true}
 	other := types.DrainLock{Holder: "n2", BootID: "b"}
 	ofChange := types.DrainLock{Holder: "n1", BootID: "b", Task: types.TaskK3sChange, Since: time.Time{}.Add(-time.Hour)}
 	down := func(nodes []types.Node) { nodes[1].Ready, nodes[2].Ready = types.ConditionFalse, types.ConditionFalse }
@@ -100,6 +101,10 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 	worse := func(a *answers, _ *call) {
 		a.lock.Volumes = map[string]int{"v": 2}
 		a.storage = types.Storage{Longhorn: true, Volumes: []types.Volume{{Name: "v", State: "attached", Running: true, Wanted: 2, Replicas: []types.Replica{{Node: "n2", Mode: "RW"}}}}}
+	}
+	whole := func(a *answers, in *call) {
+		worse(a, in)
+		a.storage.Volumes[0].Replicas = append(a.storage.Volumes[0].Replicas, types.Replica{Node: "n1", Mode: "RW"})
 	}
 	last := func(a *answers, _ *call) { a.nodes = a.nodes[:1] }
 	leaves := func(_ *answers, in *call) { in.leaving = true }
@@ -137,13 +142,18 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"a free lock is taken, with quorum before and after", enter, nil, "lock? nodes? storage? lock! nodes?", "", nil},
 		{"our own is not written again", enter, []change{lock(ours)}, "lock? nodes? nodes?", "", nil},
 		{"that of an earlier boot is", enter, []change{lock(types.DrainLock{Holder: "n1", BootID: "a"})}, "lock? nodes? storage? lock! nodes?", "", nil},
-		{"one that said that its drain has ended is", enter, []change{lock(types.DrainLock{Holder: "n1", BootID: "b", Ended: true})}, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"one that said that its drain has ended is", enter, []change{lock(ended)}, "lock? nodes? storage? lock! nodes?", "", nil},
 		{"that of our change of k3s is not", enter, []change{lock(ofChange)}, "lock? nodes? nodes?", "", nil},
 		{"nor freed for want of quorum", enter, []change{noQuorum, lock(ofChange)}, "lock? nodes?", "without this node", nil},
 		{"another node's is waited for, by the table alone", enter, []change{lock(other)}, "lock?", "has not rebooted yet", nil},
 		{"without quorum it is not taken", enter, []change{noQuorum}, "lock? nodes?", "without this node", nil},
 		{"and is freed where it is ours", enter, []change{noQuorum, lock(ours)}, "lock? nodes? free!", "without this node", nil},
 		{"but not after a cordon", enter, []change{noQuorum, lock(ours), cordonedAlready}, "lock? nodes?", "without this node", nil},
+		{"nor while its volumes are worse: it says that no drain goes on under it", enter, []change{noQuorum, lock(ours), worse}, "lock? nodes? storage? lock!", "without this node", nil},
+		{"once", enter, []change{noQuorum, lock(ended), worse}, "lock? nodes? storage?", "without this node", nil},
+		{"and is freed when they are whole", enter, []change{noQuorum, lock(ended), whole}, "lock? nodes? storage? free!", "without this node", nil},
+		{"where they cannot be read it is kept, and nothing else waits", enter, []change{noQuorum, lock(ours), whole, fails(readStorage, refused)}, "lock? nodes? storage? lock!", "without this node", nil},
+		{"somebody may be faster to write it", enter, []change{noQuorum, lock(ours), worse, fails(writeLock, conflict)}, "lock? nodes? storage? lock!", "without this node", nil},
 		{"quorum that is lost while it is taken frees it", enter, []change{quorumLostMeanwhile}, "lock? nodes? storage? lock! nodes? free!", "without this node", nil},
 		{"of two nodes that write one has it", enter, []change{fails(writeLock, conflict)}, "lock? nodes? storage? lock!", lockChanged, nil},
 		{"a freed lock that somebody has changed is none of ours", enter, []change{noQuorum, lock(ours), fails(freeLock, conflict)}, "lock? nodes? free!", "without this node", nil},
@@ -156,6 +166,7 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"and one that was called so", enter, []change{forced}, "lock? nodes?", "drain of node n2 is complete", nil},
 		{"a tie-breaker too", enter, []change{complete, tieBreaker}, "lock? nodes?", "drain of node n2 is complete", nil},
 		{"our own lock is freed for it", enter, []change{complete, lock(ours)}, "lock? nodes? free!", "drain of node n2 is complete", nil},
+		{"not while its volumes are worse", enter, []change{complete, lock(ours), worse}, "lock? nodes? storage? lock!", "drain of node n2 is complete", nil},
 		{"but not after a cordon", enter, []change{complete, lock(ours), cordonedAlready}, "lock? nodes?", "drain of node n2 is complete", nil},
 		{"one that becomes so while the lock is taken frees it", enter, []change{goesMeanwhile}, "lock? nodes? storage? lock! nodes? free!", "drain of node n2 is complete", nil},
 		{"one that drains is not, which may wait for us", enter, []change{goes(string(types.PhaseEmptying), true)}, "lock? nodes? storage? lock! nodes?", "", nil},
@@ -183,7 +194,7 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"that of a change of k3s is not", release, []change{lock(ofChange)}, "lock?", "", nil},
 		{"no other node's is", release, []change{lock(other)}, "lock?", "", nil},
 		{"while volumes are worse it says that the drain has ended", release, []change{lock(ours), worse}, "lock? nodes? storage? lock!", "fewer healthy replicas", nil},
-		{"once", release, []change{lock(types.DrainLock{Holder: "n1", BootID: "b", Ended: true}), worse}, "lock? nodes? storage?", "fewer healthy replicas", nil},
+		{"once", release, []change{lock(ended), worse}, "lock? nodes? storage?", "fewer healthy replicas", nil},
 		{"a lock that changed while it was freed is looked at again later", release, []change{lock(ours), fails(freeLock, conflict)}, "lock? nodes? storage? free!", "", conflict},
 		{"one that changed while it was written too", release, []change{lock(ours), worse, fails(writeLock, conflict)}, "lock? nodes? storage? lock!", "fewer healthy replicas", nil},
 
@@ -239,6 +250,48 @@ func TestALockOfAFormerBootKeepsWhatItRecorded(t *testing.T) {
 		_, out := a.carriedOut(t, enter, call{observed: observed{node: a.nodes[0], nodes: a.nodes}})
 		if got := out.lock; got.Holder != "n1" || got.BootID != "b" || got.Task != "" || got.Volumes["v"] != 2 || got.Volumes["w"] != 2 || !got.Since.Equal(lock.Since) {
 			t.Errorf("of task %q: %+v", task, got)
+		}
+	}
+}
+
+// The gates do not open after all: in the call that has taken the lock over, or in the next one.
+func TestALockThatIsTakenOverIsKeptAtTheGatesForItsVolumes(t *testing.T) {
+	volumes := map[string]int{"v": 3}
+	for name, lock := range map[string]types.DrainLock{
+		"of an earlier boot":             {Holder: "n1", BootID: "a", Volumes: volumes},
+		"of a drain that has ended":      {Holder: "n1", BootID: "b", Ended: true, Volumes: volumes},
+		"of a change of an earlier boot": {Holder: "n1", BootID: "a", Task: types.TaskK3sChange, Volumes: volumes},
+		"of a change that has ended":     {Holder: "n1", BootID: "b", Ended: true, Task: types.TaskK3sChange, Volumes: volumes},
+	} {
+		for gate, shut := range map[string]func([]types.Node){
+			"quorum is lost": func(nodes []types.Node) { nodes[1].Ready, nodes[2].Ready = types.ConditionFalse, types.ConditionFalse },
+			"another is complete": func(nodes []types.Node) {
+				nodes[1].DrainReason, nodes[1].Unschedulable = string(types.PhaseComplete), true
+			},
+		} {
+			for _, later := range []bool{false, true} {
+				a := answers{reading: reading{nodes: threeNodes(), lock: lock, storage: longhorn(types.Volume{
+					Name: "v", State: "attached", Running: true, Wanted: 3,
+					Replicas: []types.Replica{{Node: "n1", Mode: "WO"}, {Node: "n2", Mode: "RW"}, {Node: "n3", Mode: "RW"}},
+				})}}
+				in := call{observed: observed{node: a.nodes[0], nodes: threeNodes()}}
+				if !later {
+					a.change = func(r *reading, next apiRequest) {
+						if next == writeLock {
+							shut(r.nodes)
+						}
+					}
+				}
+				made, out := a.carriedOut(t, enter, in)
+				if later {
+					a.lock = out.lock
+					shut(a.nodes)
+					made, out = a.carriedOut(t, enter, in)
+				}
+				if l := out.lock; l.Holder != "n1" || !l.Ended || l.Volumes["v"] != 3 || out.gates == "" || out.err != nil {
+					t.Errorf("%s, %s, later %v: %s: gates %q, error %v, the lock is %+v", name, gate, later, made, out.gates, out.err, l)
+				}
+			}
 		}
 	}
 }

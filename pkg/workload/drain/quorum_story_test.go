@@ -55,6 +55,34 @@ func TestQuorumIsLookedAtOnceMoreUnderTheLock(t *testing.T) {
 	})
 }
 
+func TestALockThatIsKeptAtTheGatesIsFreedWhenItsVolumesAreWhole(t *testing.T) {
+	for name, withdrawn := range map[string]bool{"while the drain waits": false, "after it": true} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				s.kube.SetStorage(longhorn(vol("n2", map[string]string{"n1": "WO", "n2": "RW"})))
+				s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-0", Volumes: map[string]int{"pvc-1": 2}})
+				s.via = &lateQuorum{s.kube, func() { s.node("n3", types.ConditionFalse) }}
+				defer s.run()()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(time.Minute)
+				s.phase(types.PhaseGates, "no quorum")
+				if withdrawn {
+					_ = s.zedagent.Unpublish(types.Global)
+				}
+				time.Sleep(time.Hour)
+				if l := s.kube.Lock(); l.Holder != "n1" || l.BootID != "boot-1" || !l.Ended || l.Volumes["pvc-1"] != 2 {
+					t.Errorf("pvc-1 is still rebuilt on n1, and the lock is %+v", l)
+				}
+				s.kube.SetStorage(longhorn(vol("n2", map[string]string{"n1": "RW", "n2": "RW"})))
+				time.Sleep(2 * time.Minute)
+				if l := s.kube.Lock(); l.Holder != "" {
+					t.Errorf("the lock is %+v", l)
+				}
+			})
+		})
+	}
+}
+
 func TestQuorumThatIsLostInMidDrainHoldsCompleteBackAndNothingElse(t *testing.T) {
 	story(t, 2, func(s *stage) {
 		s.kube.Block(appZero, true)
