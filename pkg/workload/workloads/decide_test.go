@@ -141,10 +141,15 @@ func TestTheErrorOfTheLastTaskIsToldWhileThatIsToBeDone(t *testing.T) {
 // The table may lack an object that there is. That a read shows it means that nothing was deleted; once the
 // request was made without an answer, the object may be of a later disable.
 func TestAnEnableIsRepeatedForAnObjectThatTheFirstReadShows(t *testing.T) {
-	for name, row := range map[string]struct{ lost, read, asks bool }{
-		"the first read shows it": {false, true, true},
-		"that of a retry does":    {true, true, false},
-		"the table does":          {true, false, false},
+	for name, row := range map[string]struct {
+		lost, read bool
+		after      time.Duration // of the read
+		asks       bool
+	}{
+		"the first read shows it":         {false, true, watchLag - 1, true},
+		"that of a retry does":            {true, true, 0, false},
+		"the first read does, after long": {false, true, watchLag, false},
+		"the table does":                  {true, false, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(w *world) {
@@ -156,7 +161,7 @@ func TestAnEnableIsRepeatedForAnObjectThatTheFirstReadShows(t *testing.T) {
 				_ = w.DisableWorkloads(t.Context(), types.DisabledWorkloads{})
 				if row.read {
 					a := decide(f)
-					out := (&Component{Kube: w}).ask(t.Context(), f, a.retry)
+					out := (&Component{Kube: w, Uptime: func() time.Duration { return f.uptime + row.after }}).ask(t.Context(), f, a.retry)
 					f.last, f.unmade = a.status, out.unmade
 				}
 				f.disabled, _ = w.DisabledWorkloads(t.Context())

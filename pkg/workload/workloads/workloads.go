@@ -30,6 +30,8 @@ const (
 	lookTimeout = 30 * time.Second
 	// actTimeout bounds a task: there may be hundreds of sets.
 	actTimeout = 2 * time.Minute
+	// watchLag is how far the table may be behind what the API server answers.
+	watchLag = 2 * time.Second
 	// pause is how long nothing is tried after a task that failed.
 	pause = 5 * time.Second
 	// longestReason bounds a text that goes into the cluster.
@@ -239,8 +241,8 @@ func (c *Component) readVolumes(ctx context.Context) volumes {
 	return v
 }
 
-// ask writes into the cluster what an operator has asked for here. In a retry another object than
-// the table shows may have been made after the request.
+// ask writes into the cluster what an operator has asked for here. In a retry, or by a read that was answered
+// late, another object than the table shows may have been made after the request.
 func (c *Component) ask(ctx context.Context, f facts, retry bool) outcome {
 	r := f.request
 	reason := phrase.Cut(strings.ToValidUTF8(r.Reason, "?"), longestReason)
@@ -252,7 +254,7 @@ func (c *Component) ask(ctx context.Context, f facts, retry bool) outcome {
 		return outcome{err: failed}
 	} else if d.UID != "" && d.UID != f.disabled.UID {
 		out := outcome{err: fmt.Errorf("enable workloads: %w", types.ErrConflict)}
-		if !retry {
+		if !retry && c.Uptime() < f.uptime+watchLag {
 			out.unmade = r.RequestedAt
 		}
 		return out

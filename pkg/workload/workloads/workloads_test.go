@@ -465,6 +465,45 @@ func TestAnEnableWhereNothingIsDisabledDoesNotEndALaterDisable(t *testing.T) {
 	})
 }
 
+// slow takes long for the first read, and no longer than a request may.
+type slow struct {
+	*world
+	once sync.Once
+}
+
+func (s *slow) DisabledWorkloads(ctx context.Context) (types.DisabledWorkloads, error) {
+	s.once.Do(func() { time.Sleep(8 * time.Second) })
+	return s.world.DisabledWorkloads(ctx)
+}
+
+func TestAnEnableWhoseReadTakesLongDoesNotEndALaterDisable(t *testing.T) {
+	for name, disabled := range map[string]bool{"nothing was disabled": false, "they are enabled and disabled again": true} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.volume("")
+				w.start()
+				if disabled {
+					w.ask("n2", true)
+				}
+				w.pass(time.Minute)
+				w.agents["n1"].kube = &slow{world: w}
+				w.start("n1")
+				w.pass(time.Second)
+				w.ask("n1", false)
+				w.pass(time.Second)
+				if disabled {
+					w.ask("n2", false)
+					w.pass(5 * time.Second)
+				}
+				w.ask("n3", true)
+				w.pass(3 * time.Minute)
+				w.is("n1", types.WorkloadsDisabled, "")
+				w.is("n3", types.WorkloadsDisabled, "")
+			})
+		})
+	}
+}
+
 // Where another node before it makes all changes, this one has no other task.
 func TestTheErrorOfALostAnswerEndsWithItsRequest(t *testing.T) {
 	play(t, func(w *world) {
