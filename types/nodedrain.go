@@ -301,12 +301,15 @@ func (l DrainLock) Degraded(s Storage) []string {
 	return names
 }
 
-// WithVolumes returns the volumes of the lock where its holder takes it over for something else: what was
-// recorded first counts, and of a volume that came later what there is now.
+// WithVolumes returns the volumes of the lock where its holder takes it over for something else: of each as many
+// healthy replicas as were recorded, or as there are now if that is more. What was recorded first may be
+// of a volume that was being rebuilt, or that nothing had used yet.
 func (l DrainLock) WithVolumes(now map[string]int) map[string]int {
 	all := map[string]int{}
-	maps.Copy(all, now)
 	maps.Copy(all, l.Volumes)
+	for name, healthy := range now {
+		all[name] = max(all[name], healthy)
+	}
 	return all
 }
 

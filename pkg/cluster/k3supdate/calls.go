@@ -73,7 +73,7 @@ func (c *Component) take(ctx context.Context, f facts) error {
 		return fmt.Errorf("take the drain lock: %w", types.ErrConflict)
 	}
 	volumes := replicas(f.checked.storage, f.own.Name)
-	if lock.Holder == f.own.Name && lock.Task == types.TaskK3sChange { // of a former change: what was recorded first counts
+	if lock.Holder == f.own.Name && lock.Task == types.TaskK3sChange { // of a former change: what that recorded still counts
 		volumes = lock.WithVolumes(volumes)
 	}
 	_, err = c.Kube.SetDrainLock(ctx, types.DrainLock{

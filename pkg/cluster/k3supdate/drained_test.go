@@ -202,11 +202,11 @@ func TestTheNextChangeTakesTheLockOfAFormerBootAsItIs(t *testing.T) {
 		a := s.agents[0]
 		s.pass(time.Minute)
 		a.stop()
-		s.cluster.SetLock(types.DrainLock{Holder: "n1", BootID: "before", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour), Volumes: map[string]int{"pv-1": 2}})
+		s.cluster.SetLock(types.DrainLock{Holder: "n1", BootID: "before", Task: types.TaskK3sChange, Since: time.Now().Add(-2 * time.Hour), Volumes: map[string]int{"pv-1": 2, "pv-2": 1}})
 		rebuilt := func(mode string) types.Storage {
 			return types.Storage{Longhorn: true, Volumes: []types.Volume{
 				{Name: "pv-1", State: "attached", Running: true, Robustness: "degraded", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: mode}, {Node: "n2", Mode: "RW"}}},
-				{Name: "pv-2", State: "attached", Running: true, Robustness: "healthy", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: "RW"}, {Node: "n3", Mode: "RW"}}}, // new
+				{Name: "pv-2", State: "attached", Running: true, Robustness: "healthy", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: "RW"}, {Node: "n3", Mode: "RW"}}}, // whole meanwhile
 			}}
 		}
 		s.cluster.SetStorage(rebuilt("WO"))

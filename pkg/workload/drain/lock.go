@@ -150,7 +150,7 @@ func lockAndNodes(in call, r reading) (n next, ok bool) {
 }
 
 // takeRule makes the lock ours if its holder does not need it; have says that it
-// is. A lock that is ours already, or that of an own change, keeps what was recorded first of each volume.
+// is. A lock that is ours already, or that of an own change, keeps what was recorded of its volumes.
 func takeRule(in call, r reading) (n next, have bool) {
 	own, _ := nodeNamed(r.nodes, in.node.Name)
 	isOurs := ours(r.lock, in.node.Name)

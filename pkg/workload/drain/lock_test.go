@@ -2,6 +2,7 @@ package drain
 
 import (
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -239,16 +240,21 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 	}
 }
 
-// Its node rebooted under it, and what was rebuilt since is not whole yet. It has got a replica of w since.
+// Its node rebooted under it, and what was rebuilt since is not whole yet. It has got a replica of w since,
+// another replica of x was rebuilt then, and y had never been attached.
 func TestALockOfAFormerBootKeepsWhatItRecorded(t *testing.T) {
+	both := []types.Replica{{Node: "n1", Mode: "RW"}, {Node: "n3", Mode: "RW"}}
+	volumes := map[string]int{"v": 2, "w": 2, "x": 2, "y": 2}
 	for _, task := range []string{"", types.TaskK3sChange} {
-		lock := types.DrainLock{Holder: "n1", BootID: "a", Task: task, Since: wall0.Add(-2 * time.Hour), Volumes: map[string]int{"v": 2}, Version: "7"}
+		lock := types.DrainLock{Holder: "n1", BootID: "a", Task: task, Since: wall0.Add(-2 * time.Hour), Volumes: map[string]int{"v": 2, "x": 1, "y": 0}, Version: "7"}
 		a := answers{reading: reading{nodes: threeNodes(), lock: lock, storage: types.Storage{Longhorn: true, Volumes: []types.Volume{
 			{Name: "v", State: "attached", Running: true, Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: "WO"}, {Node: "n2", Mode: "RW"}}},
-			{Name: "w", State: "attached", Running: true, Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: "RW"}, {Node: "n3", Mode: "RW"}}},
+			{Name: "w", State: "attached", Running: true, Wanted: 2, Replicas: both},
+			{Name: "x", State: "attached", Running: true, Wanted: 2, Replicas: both},
+			{Name: "y", State: "attached", Running: true, Wanted: 2, Replicas: both},
 		}}}}
 		_, out := a.carriedOut(t, enter, call{observed: observed{node: a.nodes[0], nodes: a.nodes}})
-		if got := out.lock; got.Holder != "n1" || got.BootID != "b" || got.Task != "" || got.Volumes["v"] != 2 || got.Volumes["w"] != 2 || !got.Since.Equal(lock.Since) {
+		if got := out.lock; got.Holder != "n1" || got.BootID != "b" || got.Task != "" || !maps.Equal(got.Volumes, volumes) || !got.Since.Equal(lock.Since) {
 			t.Errorf("of task %q: %+v", task, got)
 		}
 	}
