@@ -282,7 +282,7 @@ func (c *Cluster) hold(lock types.DrainLock) types.DrainLock {
 	c.held.lock.Volumes = maps.Clone(lock.Volumes)
 	if c.Leases != nil {
 		_ = c.Leases.Publish(types.DrainLockName, types.Lease{
-			Name: types.DrainLockName, Holder: lock.Holder, Version: lock.Version, Task: lock.Task, BootID: lock.BootID,
+			Name: types.DrainLockName, Holder: lock.Holder, Acquired: lock.Since.UTC().Round(0), Version: lock.Version, Task: lock.Task, BootID: lock.BootID,
 		})
 	}
 	return lock

@@ -18,9 +18,11 @@ func (s *state) updateCluster(f *facts) {
 		(s.rec.NodeBoot == "" || f.node.BootID == f.bootID || f.node.BootID != s.rec.NodeBoot)
 	s.updatePeers(f)
 	s.updateCordons(f)
-	if f.lockLease != m.lease {
-		m.lease, m.leased = f.lockLease, f.now
+	was := m.lease
+	if was.Version = f.lockLease.Version; f.lockLease != was { // volumes that are added make it no other lock
+		m.leased = f.now
 	}
+	m.lease = f.lockLease
 	f.lockSeen = f.now - m.leased
 	f.lease = f.known && f.lockLease.Holder == f.node.Name && f.lockLease.Version != m.notLock
 	// The pods of an own node that does not exist are never watched, so nothing

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -287,6 +288,8 @@ func checkRule(in call, r reading) next {
 	}
 	if !have {
 		out.check.lock = n.out.gates
+	} else if more, some := recordsMore(in, r); some {
+		return next{do: writeLock, lock: more, out: out}
 	} else {
 		out.check.lock = goesUnlocked(r.nodes, in.node.Name, r.lock.Holder, in.completed)
 	}
@@ -299,6 +302,17 @@ func checkRule(in call, r reading) next {
 		out.check.volumes = outlook.RebuiltElsewhere(r.brief, in.node.Name, r.ready())
 	}
 	return next{out: out}
+}
+
+// recordsMore is the lock of a change of k3s under which own drains, with the volumes that have come since the change
+// began, or are better: those of its drain are recorded by no other.
+func recordsMore(in call, r reading) (lock types.DrainLock, some bool) {
+	lock = r.lock
+	if !r.did(readStorage) || r.did(writeLock) || ours(lock, in.node.Name) {
+		return lock, false
+	}
+	lock.Volumes = lock.WithVolumes(outlook.HealthyReplicas(r.storage, in.node.Name))
+	return lock, !maps.Equal(lock.Volumes, r.lock.Volumes)
 }
 
 func isUncordoned(nodes []types.Node, own string) bool {
@@ -413,7 +427,7 @@ func (seen observed) heldFor(lock types.DrainLock, now time.Time) time.Duration 
 }
 
 // shared reports that own has long had the lock for a change of k3s that goes on. A drain of own
-// goes under it as it is: the change goes on after the reboot, and needs it then.
+// goes under it, and adds its volumes alone: the change goes on after the reboot, and needs it then.
 func shared(lock types.DrainLock, own types.Node, held time.Duration) bool {
 	return lock.Holder == own.Name && lock.Holder != "" && changesK3s(lock, own) && held >= shareAfter
 }

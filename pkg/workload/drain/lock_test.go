@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -299,6 +300,41 @@ func TestALockThatIsTakenOverIsKeptAtTheGatesForItsVolumes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The node reboots under it, and the change ends after that. w has got a replica there since the lock was taken.
+func TestADrainUnderTheLockOfAChangeAddsItsVolumes(t *testing.T) {
+	lock := types.DrainLock{Holder: "n1", BootID: "b", Task: types.TaskK3sChange, Since: time.Now().Add(-48 * time.Hour), Volumes: map[string]int{"v": 2}, Version: "7"}
+	w := func(mode string) types.Storage {
+		return longhorn(types.Volume{Name: "w", State: "attached", Running: true, Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: mode}, {Node: "n2", Mode: "RW"}}})
+	}
+	a := answers{reading: reading{nodes: threeNodes(), lock: lock, storage: w("RW")}}
+	a.nodes[0].Unschedulable = true
+	in := call{observed: observed{node: a.nodes[0], nodes: a.nodes}}
+	made, out := a.carriedOut(t, check, in)
+	if want := "nodes? pods? storage? lock? lock!"; made != want || out.check.lock != "" || out.err != nil {
+		t.Errorf("requests %q, want %q: the lock is waited for: %q, error %v", made, want, out.check.lock, out.err)
+	}
+	want := lock
+	want.Volumes = map[string]int{"v": 2, "w": 2}
+	if !reflect.DeepEqual(out.lock, want) {
+		t.Errorf("the lock is %+v, want %+v", out.lock, want)
+	}
+	a.lock = out.lock
+	if again, _ := a.carriedOut(t, check, in); again != "nodes? pods? storage? lock?" {
+		t.Errorf("requests %q for a lock that has them", again)
+	}
+	a.lock, a.fails = lock, map[apiRequest]error{writeLock: types.ErrConflict}
+	if _, out = a.carriedOut(t, check, in); out.check.lock != lockChanged {
+		t.Errorf("%q where somebody was faster", out.check.lock)
+	}
+	in.alone = true
+	if made, _ = a.carriedOut(t, check, in); made != "nodes? pods? lock? brief?" {
+		t.Errorf("requests %q of a lone node", made)
+	}
+	if a.nodes[0].BootID = "c"; needed(want, heard{}, a.nodes, w("WO")) == "" {
+		t.Error("another node may drain while w is rebuilt")
 	}
 }
 

@@ -58,7 +58,7 @@ type observed struct {
 	tieBreaker bool
 	tie        string // UUID of the cluster's tie-breaker, "" for none
 	lockLease  types.Lease
-	lockSeen   time.Duration // for which this process has seen lockLease as it is
+	lockSeen   time.Duration // for which this process has seen it, under whatever Version
 	heard      heard
 }
 

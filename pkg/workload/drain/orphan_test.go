@@ -119,12 +119,17 @@ func TestALockForK3sDelaysADrainNoLongerWhereTheClockWasSetBack(t *testing.T) {
 				s.changesK3s(types.K3sStepChange)
 				s.request(&s.zedagent, deviceOp)
 				time.Sleep(long / 2)
-				s.kube.SetLock(lock) // for another restart or change
+				lock.Since = time.Now().Add(24 * time.Hour)
+				s.kube.SetLock(lock)                                                              // for another restart or change
+				s.kube.SetStorage(longhorn(vol("n2", map[string]string{"n1": "RW", "n2": "RW"}))) // made since
 				time.Sleep(long - time.Minute)
 				s.cordoned(false, false)
 				time.Sleep(10 * time.Minute)
 				s.is(types.DrainComplete, deviceOp)
 				s.looksSeldomAtTheLock()
+				if got := s.kube.Lock(); got.Volumes["pvc-1"] != 2 || task == types.TaskK3sChange && !got.Since.Equal(lock.Since) {
+					t.Errorf("the lock is %+v, it was %+v", got, lock)
+				}
 			})
 		})
 	}

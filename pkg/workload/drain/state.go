@@ -55,7 +55,7 @@ type memory struct {
 	cordons      map[string]time.Duration // since when foreign cordons of other nodes have been seen, by node
 	completed    map[string]string        // boots in which other nodes have said that their drain is complete, by node
 	lease        types.Lease              // the lock as the table shows it
-	leased       time.Duration            // since when it shows it so
+	leased       time.Duration            // since when it shows it, under whatever Version
 	lock         types.DrainLock          // as last read, here or by an earlier process
 	lockKnown    bool
 	notLock      string        // version of the lock in this node's name that is held for something else
