@@ -40,7 +40,7 @@ func killpoints(ctx context.Context, r *Run) (err error) {
 	var failed [8]error
 	for i, m := range s.Fleet.Members {
 		k := &killing{drainRun: x, m: m, rng: r.Rand(uint64(100 + i)), missed: map[string]int{}}
-		if err := k.kill(k.choose()); err != nil { // before it is first started: it comes to some points only then
+		if err := k.kill(nil); err != nil { // before it is first started: it comes to some points only then
 			return err
 		}
 		all.Go(func() { failed[i] = k.killAgain(during) })
@@ -96,7 +96,7 @@ func (k *killing) killAgain(ctx context.Context) error {
 			return err
 		}
 	}
-	return k.kill(nil)
+	return k.m.KillAt(nil, k.rng)
 }
 
 // dead reports whether the agent has killed itself and does not run again.
@@ -165,8 +165,14 @@ func (k *killing) rise(ctx context.Context, point string) error {
 	return nil
 }
 
-// kill has the agent kill itself at the points; nil is nowhere.
-func (k *killing) kill(points []string) error { return k.m.KillAt(points, k.rng) }
+// kill has the agent kill itself at the points, and while its drains go on at what was hit seldom in the
+// runs before and it may come to only once.
+func (k *killing) kill(points []string) error {
+	if k.goesOn() && !k.starves() {
+		points = append(k.lacking(k.m.PassedPoints()), points...)
+	}
+	return k.m.KillAt(points, k.rng)
+}
 
 // several is how many points an agent may kill itself at, at a time.
 const several = 10
@@ -182,8 +188,7 @@ func (k *killing) starves() bool {
 }
 
 // choose is some of the points that this agent has come to: those that were hit least, and of these
-// those that were missed least. To others that were hit seldom in the runs before it may come only
-// once, when it is first started.
+// those that were missed least.
 func (k *killing) choose() []string {
 	if k.starves() {
 		return nil
@@ -198,7 +203,7 @@ func (k *killing) choose() []string {
 			return cmp.Compare(times(a), times(b))
 		})
 	})
-	return append(k.lacking(passed), passed[:min(several, len(passed))]...)
+	return passed[:min(several, len(passed))]
 }
 
 // lacking are the points that earlier runs and this one have hit less often than often enough, without
