@@ -30,7 +30,7 @@ func complete(f facts, a *action) {
 		// Until the device goes down it is a node like any other again.
 		a.noteLock(f)
 	case passedBy:
-	case !f.cordoned() && f.rec.Losses <= maxLosses && f.due(cordon):
+	case !f.cordoned() && f.losses() <= maxLosses && f.due(cordon):
 		a.verb = cordon
 	case f.lacksLock() && a.try(f, takeLock):
 		a.noteLock(f)

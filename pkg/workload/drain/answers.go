@@ -122,8 +122,9 @@ func (s *state) applyResult(now time.Duration, done call, out outcome) {
 	case check:
 		m.check = out.check
 		m.check.at = now
-		if m.check.uncordoned && !m.cordonSeen { // the table shows it later, and then it is counted
+		if m.check.uncordoned && !m.cordonSeen && m.cordonAgain != 0 { // the table may show it later, and then it is a loss
 			m.cordonAgain = 0
+			m.unseen++
 		}
 	case conditions:
 		m.view.shown, m.view.shownAt = done.cond, now

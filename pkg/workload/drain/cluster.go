@@ -118,7 +118,7 @@ func (s *state) countCordonLoss(f *facts) {
 	switch {
 	case m.cordonAgain == 0 || !f.known || !wanted:
 	case f.node.Unschedulable:
-		m.cordonSeen = true
+		m.cordonSeen, m.unseen = true, 0
 	case m.cordonSeen:
 		m.cordonSeen, m.cordonAgain = false, 0
 		s.rec.Losses++

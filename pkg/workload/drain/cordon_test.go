@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,27 @@ func TestACordonThatIsUndoneBeforeTheTableShowsItIsMadeAgain(t *testing.T) {
 	if s.countCordonLoss(&f); s.rec.Losses != 0 || f.cordoned() {
 		t.Errorf("%d losses, cordoned at %s", s.rec.Losses, s.mem.cordonAgain)
 	}
+	if s.applyResult(now, call{verb: check}, outcome{check: checked{uncordoned: true}}); s.mem.unseen != 1 {
+		t.Errorf("one cordon was undone %d times", s.mem.unseen)
+	}
+}
+
+// dropping is a webhook that admits cordons without what they ask for.
+type dropping struct{ *kubetest.Cluster }
+
+func (dropping) Cordon(context.Context, string, types.Cordon) error { return nil }
+
+func TestADrainWhoseCordonsAreNeverThereFails(t *testing.T) {
+	story(t, 0, func(s *stage) {
+		s.via = dropping{s.kube}
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Minute)
+		s.is(types.DrainFailedDrain, deviceOp)
+		if p, _ := s.progress.Get(types.Global); !strings.Contains(p.Reason, "undone by another client 4 times") {
+			t.Error(p.Reason)
+		}
+	})
 }
 
 // hooked tells of each cordon that has succeeded.

@@ -184,8 +184,8 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, cmp.Or(lacking(f), notLooked)), false
 	case !emptying && r.Refusals >= maxRefusals:
 		return types.PhaseNoCordon, fmt.Sprintf("cordonNode was refused %d times", r.Refusals), false
-	case r.Refusals >= maxRefusals || r.Losses > maxLosses:
-		return types.PhaseNotEmpty, fmt.Sprintf("cordonNode: undone by another client %d times, refused %d times", r.Losses, r.Refusals), false
+	case r.Refusals >= maxRefusals || f.losses() > maxLosses:
+		return types.PhaseNotEmpty, fmt.Sprintf("cordonNode: undone by another client %d times, refused %d times", f.losses(), r.Refusals), false
 	case !emptying || f.held || !f.living() || !f.known || !f.cordoned():
 		return "", "", false
 	case f.endsWith():

@@ -177,6 +177,9 @@ func (f facts) cordoned() bool {
 	return f.node.Unschedulable || f.cordonAgain != 0 && f.now-f.cordonAgain < settle
 }
 
+// losses is how often somebody else has undone this drain's cordon.
+func (f facts) losses() int { return f.rec.Losses + f.unseen }
+
 // by is whom the status is for: the device operation, else the update.
 func (f facts) by() types.DrainRequester {
 	was := f.rec.Status.RequestedBy

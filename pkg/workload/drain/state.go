@@ -75,6 +75,7 @@ type drainMemory struct {
 	waits       string        // what the drain was last reported to wait for
 	cordonAgain time.Duration // when a Cordon call last succeeded
 	cordonSeen  bool          // and the table has shown it
+	unseen      int           // cordons in a row that were undone before it did
 	gates       string        // what the way to the cordon waits for
 	quorum      string        // what of it is for want of quorum
 	enteredAt   time.Duration // when lock and quorum were had
