@@ -338,8 +338,8 @@ func TestADrainUnderTheLockOfAChangeAddsItsVolumes(t *testing.T) {
 	}
 }
 
-// Whatever is answered, a call ends, takes no lock that its holder needs, and
-// deletes no Node without quorum.
+// Whatever is answered, a call ends, takes no lock that its holder needs, frees none while its
+// volumes are worse, and deletes no Node without quorum.
 func TestEveryRuleEnds(t *testing.T) {
 	for seed := range seeds.Each(t, 2000) {
 		w := rand.New(rand.NewPCG(seed, 3))
@@ -348,12 +348,19 @@ func TestEveryRuleEnds(t *testing.T) {
 			nodes[i].Ready = []types.ConditionStatus{types.ConditionTrue, types.ConditionTrue, types.ConditionFalse}[w.IntN(3)]
 		}
 		a := answers{reading: reading{nodes: nodes, lock: types.DrainLock{Holder: []string{"", "n1", "n2", "gone"}[w.IntN(4)], BootID: []string{"a", "b"}[w.IntN(2)], Ended: w.IntN(3) == 0}}}
+		if w.IntN(2) == 0 {
+			a.lock.Volumes = map[string]int{"pvc-1": 2}
+			a.storage = longhorn(vol("n2", map[string]string{a.lock.Holder: []string{"RW", "WO"}[w.IntN(2)], "n2": "RW"}))
+		}
 		a.fails = map[apiRequest]error{apiRequest(w.IntN(11)): []error{types.ErrConflict, errors.New("no")}[w.IntN(2)]}
 		for v := range rules {
 			in := call{verb: v, observed: observed{node: nodes[0], nodes: nodes}, alone: w.IntN(2) == 0, leaving: v == deleteNode, forGood: v == deleteNode}
 			made, out := a.carriedOut(t, v, in)
 			if strings.Contains(made, "lock!") && v != release && needed(a.lock, heard{}, nodes, a.storage) != "" && a.lock.Holder != "n1" {
 				t.Fatalf("seed %d: %s takes a lock that node %s needs: %s", seed, verbNames[v], a.lock.Holder, made)
+			}
+			if strings.Contains(made, "free!") && v != deleteNode && len(a.lock.Degraded(a.storage)) > 0 {
+				t.Fatalf("seed %d: %s frees a lock that is kept for its volumes: %s", seed, verbNames[v], made)
 			}
 			if strings.Contains(made, "delete!") && quorum(nodes, "n1") != "" {
 				t.Fatalf("seed %d: the Node is deleted without quorum: %s, %q", seed, made, out.gates)
