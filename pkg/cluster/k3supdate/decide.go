@@ -331,8 +331,8 @@ func (f facts) goesOn(a *action) {
 	f.journal = *j
 	a.again = again
 	lacks, long := f.unverified(target), patchFor
-	ill := lacks != ""
-	if !ill {
+	ill := lacks != "" && lacks != notLooked // it was well when it was looked at last, or shows before long that it is not
+	if lacks == "" {
 		lacks = f.notBack()
 	}
 	if j.Kind == types.K3sMinor {
@@ -424,6 +424,9 @@ func (f facts) untouched() bool {
 	return j.Step == types.K3sStepChange && !j.Ran && f.heard && f.evidence.disk != j.To && v.Binary == j.From && (v.Running == "" || v.Running == j.From)
 }
 
+// notLooked is what lacks while the cluster is listed once more.
+const notLooked = "it is looked at whether the kubelet renews its Lease"
+
 // unverified says what shows that k3s does not run the version well, "" for nothing.
 func (f facts) unverified(target string) string {
 	j := f.journal
@@ -445,7 +448,7 @@ func (f facts) unverified(target string) string {
 	case j.Step == types.K3sStepReturn && j.Failed.To != "" && (f.own.K3s == nil || f.own.K3s.Failed != j.Failed.To):
 		return "the other nodes have not been told of the failure"
 	case i < 0:
-		return "it is looked at whether the kubelet renews its Lease"
+		return notLooked
 	case f.checked.nodes[i].Ready != types.ConditionTrue:
 		return "this node is not Ready, or its kubelet does not renew its Lease"
 	case f.own.IsServer() && f.checked.unready != nil: // that of a worker is another node's

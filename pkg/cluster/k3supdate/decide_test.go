@@ -393,11 +393,12 @@ func TestAChangeIsVerified(t *testing.T) {
 	}
 }
 
-func TestAChangeReturnsWhereItsAPIServerIsNotReadyButNotForWhatEtcdLacks(t *testing.T) {
+func TestAChangeReturnsWhereItsAPIServerIsNotReadyButNotForWhatEtcdOrAPodLacks(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*facts)
 		phase  types.KubeLifecyclePhase
 	}{
+		"a pod, while the nodes are looked at once more": {func(f *facts) { f.pods["eve-kube-app/a"], f.checked.at = false, f.uptime-checkedFor }, types.LifecycleStuck},
 		"the API server": {func(f *facts) { f.checked.unready = errors.New("etcd failed") }, types.LifecycleReturns},
 		"etcd":           {func(f *facts) { f.evidence.at, f.evidence.etcd.lacks = f.uptime, "etcd reports NOSPACE" }, types.LifecycleStuck},
 	} {
