@@ -71,6 +71,10 @@ type Cluster struct {
 	// Grace is how long a pod terminates before it is gone.
 	Grace time.Duration
 
+	// Gate is asked before each verb, with the context of its caller; nil lets all of them
+	// pass. What it returns is the error of a call that nobody answered.
+	Gate func(ctx context.Context, verb string) error
+
 	mu      sync.Mutex // guards the fields in this block, and is held for no longer
 	fault   Fault
 	latency time.Duration
@@ -211,6 +215,11 @@ func (c *Cluster) enter(ctx context.Context, verb, object string) error {
 	c.calls = append(c.calls, Call{At: time.Now(), Verb: verb, Object: object})
 	fault, latency, fail := c.fault, c.latency, c.fails[verb]
 	c.mu.Unlock()
+	if c.Gate != nil {
+		if err := c.Gate(ctx, verb); err != nil {
+			return &silent{err}
+		}
+	}
 	switch fault {
 	case Refused:
 		return &silent{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}

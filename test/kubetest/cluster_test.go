@@ -124,6 +124,27 @@ func TestSilenceIsNoAnswerToAWriteAndNothingSpecialElsewhere(t *testing.T) {
 	})
 }
 
+func TestAGateKeepsCallersOutWhomNobodyAnswers(t *testing.T) {
+	type from struct{}
+	c := newCluster(types.Node{Name: "n1"})
+	c.Gate = func(ctx context.Context, verb string) error {
+		if ctx.Value(from{}) == "n2" && verb == "cordon" {
+			return syscall.ECONNREFUSED
+		}
+		return nil
+	}
+	n2 := context.WithValue(t.Context(), from{}, "n2")
+	if err := c.Cordon(n2, "n1", types.Cordon{}); !errors.Is(err, types.ErrNoAnswer) || !errors.Is(err, syscall.ECONNREFUSED) || row(t, c, "n1").Unschedulable {
+		t.Errorf("n2: %v", err)
+	}
+	if err := c.Cordon(t.Context(), "n1", types.Cordon{}); err != nil || !row(t, c, "n1").Unschedulable {
+		t.Errorf("another one: %v", err)
+	}
+	if _, err := c.FreshNodes(n2); err != nil {
+		t.Errorf("another verb: %v", err)
+	}
+}
+
 func TestACordonIsUndoneOnlyByWhomItBelongsTo(t *testing.T) {
 	boot := time.Now()
 	by := types.Cordon{Reason: "reboot", Since: boot}

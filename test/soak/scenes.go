@@ -110,6 +110,7 @@ func simulations() (all []Scene) {
 		{"sim-drain", "pkg/workload/drain", "TestWhateverComesTheDrainKeepsItsWord", 1000, "requests, kills, faults in any order: the drain keeps its word"},
 		{"sim-drain-cluster", "pkg/workload/drain", "TestWhateverHappensAroundItTheDrainGivesTheNodeBack", 500, "and whatever happens in the cluster: the node is given back"},
 		{"sim-lock", "pkg/workload/drain", "TestEveryRuleEnds", 200_000, "whatever is answered: no lock is taken that its holder needs, no Node deleted without quorum"},
+		{"sim-turns", "test/turns", "TestNoTwoComponentsTakeAReplicaOrAQuorum", 15, "drains, changes of k3s and restarts for mounts on three nodes that die and whose replicas fail: one at a time, and none takes the last replica"},
 		{"sim-k3s", "pkg/cluster/k3supdate", "TestSoakInShortHistoriesOneNodeChangesAtATime", 10_000, "changes of k3s on up to seven nodes that die and drain: one at a time"},
 		{"sim-k3s-long", "pkg/cluster/k3supdate", "TestInRandomHistoriesOneNodeChangesAtATime", 500, "the same for longer: all arrive"},
 		{"sim-election", "kubeapi", "TestThereAreNeverTwoLeadersAndOneWhenAllIsWell", 500, "faults of the API server, clocks that differ: never two leaders"},
