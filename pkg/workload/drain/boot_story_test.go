@@ -230,3 +230,26 @@ func TestACordonLostAfterCompleteIsMadeAgain(t *testing.T) {
 		s.path("234579")
 	})
 }
+
+func TestTheCordonOfAFormerBootIsUndoneWhileAnotherNodeHasTheLock(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		stop := s.run()
+		phasesOf["after a dead API"](s)
+		s.held("n2")
+		stop()
+		s.reboot("boot-2")
+		s.request(&s.zedagent, deviceOp) // before the API server is asked for anything
+		defer s.run()()
+		time.Sleep(time.Minute)
+		s.cordoned(true, true) // its Node is not Ready in this boot
+		s.ready()
+		time.Sleep(30 * time.Second)
+		s.cordoned(false, false)
+		s.is(types.DrainStarting, deviceOp)
+		s.phase(types.PhaseGates, "node n2 drains and has not rebooted yet")
+		s.kube.SetLock(types.DrainLock{})
+		time.Sleep(30 * time.Second)
+		s.cordoned(true, true)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}

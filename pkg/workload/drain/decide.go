@@ -253,6 +253,9 @@ func gates(f facts, a *action) {
 	case !f.entered && f.queued && f.freed != 0 && f.now-f.freed < yieldFor:
 		a.waits = "another node waits for the drain lock, which this one has just held"
 		a.wait(yieldFor - (f.now - f.freed))
+	case !f.entered && f.gates != "" && f.cordonedIdly():
+		a.waits = f.gates
+		a.try(f, uncordon)
 	case !f.entered:
 		a.waits = f.gates
 		if a.try(f, enter) {
@@ -261,4 +264,12 @@ func gates(f facts, a *action) {
 	default:
 		a.try(f, cordon)
 	}
+}
+
+// cordonedIdly reports that the cordon of an earlier drain stands, as one before a boot, and another node has the
+// lock. With it no node might be schedulable for that one's pods, and its drain would go ahead as if
+// this node could take none.
+func (f facts) cordonedIdly() bool {
+	holder := f.lockLease.Holder
+	return f.up && f.ourCordon() && !f.tieBreaker && !f.node.CordonKept && holder != "" && holder != f.self
 }
