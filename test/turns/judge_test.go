@@ -28,6 +28,7 @@ func TestTheRulesFindWhatBreaksThem(t *testing.T) {
 	recorded := event{Kind: lockIs, Node: "n2", Lock: types.DrainLock{Holder: "n2", Task: types.TaskK3sChange, Volumes: map[string]int{"a": 2}}}
 	kept := event{Kind: lockIs, Node: "n2", Lock: types.DrainLock{Holder: "n2", Volumes: map[string]int{"a": 2, "b": 1}}}
 	later := event{Kind: happens, Text: "time passes"} // ten minutes, where a second is between others
+	const dead = "the API server has not answered for 5m0s: nothing can be drained"
 	none := types.DrainLock{}
 	for name, row := range map[string]struct {
 		events []event
@@ -40,7 +41,9 @@ func TestTheRulesFindWhatBreaksThem(t *testing.T) {
 		"one beside k3s that ends":                  {[]event{holds("n1"), is(endsK3s, "n1", byMounts), holds("n2"), is(completes, "n2", "")}, "n1 is not back [one]"},
 		"beside one whose Node is deleted":          {[]event{holds("n1"), is(endsK3s, "n1", byMounts), is(isGone, "n1", ""), holds("n2"), is(completes, "n2", "")}, ""},
 		"without the lock":                          {[]event{holds("n1"), is(endsK3s, "n2", "patch change")}, `the lock is "n1"'s [lock]`},
-		"blind":                                     {[]event{is(completes, "n1", "the API server has not answered for 5m0s: nothing can be drained"), holds("n2"), is(completes, "n2", "")}, ""},
+		"blind":                                     {[]event{is(mutes, "n1", ""), is(completes, "n1", dead), later, holds("n2"), is(completes, "n2", "")}, ""},
+		"beside one that shows that it may go":      {[]event{is(mutes, "n1", ""), is(completes, "n1", dead), is(hears, "n1", ""), later, holds("n2"), is(completes, "n2", "")}, "n1 is not back [one]"},
+		"beside one that has shown it just now":     {[]event{is(mutes, "n1", ""), is(completes, "n1", dead), later, is(hears, "n1", ""), holds("n2"), is(completes, "n2", "")}, ""},
 		"without a quorum":                          {[]event{is(goesDown, "n1", ""), later, holds("n2"), is(completes, "n2", "")}, "1 of 3 voters would be left [quorum]"},
 		"urgently without a quorum":                 {[]event{is(goesDown, "n1", ""), later, holds("n2"), is(endsK3s, "n2", "restart change Urgent")}, ""},
 		"with a quorum that was there a moment ago": {[]event{holds("n2"), is(goesDown, "n1", ""), is(completes, "n2", "")}, ""},

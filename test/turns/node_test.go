@@ -34,18 +34,19 @@ type node struct {
 	id   uuid.UUID
 
 	// The device, changed by the play alone.
-	up      bool
-	boots   int
-	booted  time.Time
-	upAt    time.Time // when it boots, zero while nothing is to come
-	backAt  time.Time // likewise k3s
-	agentAt time.Time // and its agent
-	goesAt  time.Time // when it goes down, as it may
-	mutes   time.Time // until when its API server is silent
-	given   time.Time // when an operator takes a request back
-	stop    func()    // of its agent; nil while there is none
-	expires time.Time // its certificates
-	running string    // version of k3s
+	up       bool
+	boots    int
+	booted   time.Time
+	upAt     time.Time // when it boots, zero while nothing is to come
+	backAt   time.Time // likewise k3s
+	agentAt  time.Time // and its agent
+	goesAt   time.Time // when it goes down, as it may
+	mutes    time.Time // until when its API server is silent
+	given    time.Time // when an operator takes a request back
+	stop     func()    // of its agent; nil while there is none
+	expires  time.Time // its certificates
+	cordoned bool      // its Node, as was seen last
+	running  string    // version of k3s
 
 	// Under mu of the world.
 	runs    bool // k3s
@@ -198,9 +199,10 @@ func (n *node) ends() {
 	n.mute("k3s does not run")
 }
 
-// mute is the own API server that does not answer any more.
+// mute is the own API server that does not answer any more. Called with mu held.
 func (n *node) mute(why string) {
 	if n.answers.Swap(false) {
+		n.noted(event{Kind: mutes, Node: n.name, Text: why})
 		_ = n.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now(), Reason: why, Synced: true, Apps: true})
 	}
 }
@@ -210,6 +212,7 @@ func (n *node) answersAgain() {
 	if n.answers.Swap(true) {
 		return
 	}
+	n.note(event{Kind: hears, Node: n.name})
 	n.rows.relist()
 	n.pods.relist()
 	n.own.relist()
@@ -319,6 +322,10 @@ func (n *node) lives() {
 	if !there {
 		return
 	}
+	if row.Unschedulable != n.cordoned {
+		n.cordoned = row.Unschedulable
+		n.world.happens(n.name, fmt.Sprint("cordoned: ", n.cordoned))
+	}
 	if due(n.upAt) {
 		n.comes()
 	}
@@ -340,7 +347,9 @@ func (n *node) lives() {
 	case hears && n.stop != nil:
 		n.answersAgain()
 	case !hears:
+		n.mu.Lock()
 		n.mute("it does not answer")
+		n.mu.Unlock()
 	}
 	n.says()
 	n.requested(now)

@@ -23,7 +23,8 @@ const (
 	volumesAre kind = "volumes"    // Volumes is what there is from now on
 	says       kind = "says"       // Text is a line of the log of Node
 	happens    kind = "happens"    // Text is something else, for who reads the history
-	mutes      kind = "mutes"      // the API server of Node does not answer for a while
+	mutes      kind = "mutes"      // the API server of Node does not answer any more, because of Text
+	hears      kind = "hears"      // it answers again
 	settled    kind = "is settled" // nothing has happened for long: Text is what is left
 )
 
@@ -72,7 +73,8 @@ const slack = time.Minute
 //	return:   no k3s is taken back that runs well
 //	settled:  in the end nothing is left
 //
-// A drain that is complete because its API server did not answer has looked at nothing and needs no lock. A return
+// A drain that is complete because its API server did not answer has looked at nothing and needs no lock; the others
+// wait for it once its Node shows that, until the device has rebooted. A return
 // asks no others. A restart for certificates that are about to expire does without a quorum that lacks anyway, and
 // without volumes, as one for volumes that are not mounted does without those that no pod there waits for: it keeps
 // the replicas (docs/wire.md, "KubeLifecycle", "MountRecovery").
@@ -81,6 +83,7 @@ func judge(nodes []string, events []event) (wrong []string) {
 	var volumes []types.Volume
 	complete, ended, rebooting := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	blind, down, gone := map[string]bool{}, map[string]time.Duration{}, map[string]bool{}
+	mute := map[string]bool{}
 	since := map[string]time.Duration{} // when a condition began to hold
 	holds := func(at time.Duration, key string, is bool) {
 		if _, was := since[key]; !is {
@@ -113,7 +116,7 @@ func judge(nodes []string, events []event) (wrong []string) {
 				if _, is := down[other]; other != n && (!is || e.At-down[other] < slack) {
 					up++
 				}
-				if other != n && away(other) && !blind[other] {
+				if other != n && away(other) && (!blind[other] || lasts(e.At, "shows "+other)) {
 					fail("%s is not back [one]", other)
 				}
 			}
@@ -168,7 +171,11 @@ func judge(nodes []string, events []event) (wrong []string) {
 		}
 		for _, n := range nodes {
 			_, is := down[n]
-			holds(e.At, "runs "+n, !is && !(e.Kind == mutes && e.Node == n))
+			if e.Node == n && (e.Kind == mutes || e.Kind == hears) {
+				mute[n] = e.Kind == mutes
+			}
+			holds(e.At, "runs "+n, !is && !mute[n])
+			holds(e.At, "shows "+n, !is && !mute[n] && complete[n])
 		}
 		isDown := func(n string) bool { _, is := down[n]; return is && !ended[n] || gone[n] }
 		for _, v := range volumes {

@@ -62,7 +62,7 @@ type world struct {
 	parts     pubsub.Table[types.KubeClusterUpdateStatus]
 
 	locking sync.Mutex // while the lock is written
-	noted   string     // version of the lock that was written down last
+	written string     // version of the lock that was written down last
 	mu      sync.Mutex // guards the devices' k3s, and what follows
 	history []event
 }
@@ -70,6 +70,11 @@ type world struct {
 func (w *world) note(e event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.noted(e)
+}
+
+// noted is note with mu held.
+func (w *world) noted(e event) {
 	e.At = time.Since(w.start)
 	w.history = append(w.history, e)
 }
@@ -78,8 +83,8 @@ func (w *world) happens(node, text string) { w.note(event{Kind: happens, Node: n
 
 // lockMay writes down what the lock is, if it is another one. Called with locking held.
 func (w *world) lockMay(node string) {
-	if is := w.cluster.Lock(); is.Version != w.noted {
-		w.noted = is.Version
+	if is := w.cluster.Lock(); is.Version != w.written {
+		w.written = is.Version
 		w.note(event{Kind: lockIs, Node: node, Lock: is})
 	}
 }
@@ -157,12 +162,11 @@ func (w *world) longhorn() {
 			w.places(v)
 		}
 		v.settle(w.isUp, now)
+		maps.DeleteFunc(v.replicas, func(name string, _ *replica) bool { return w.nodes[name] == nil }) // another node is to have it
 		for _, name := range w.names {
 			r := v.replicas[name]
 			switch {
-			case r != nil && w.nodes[name] == nil: // a Node that is gone: another one is to have the replica
-				delete(v.replicas, name)
-			case r == nil && w.nodes[name] != nil && len(v.replicas) < v.wanted:
+			case r == nil && len(v.replicas) < v.wanted:
 				v.replicas[name] = &replica{failed: now}
 			case r != nil && !r.whole && r.rebuilt.IsZero() && v.runs(w.isUp) && w.isUp(name) && w.nodes[name].k3sRuns():
 				r.rebuilt = now.Add(time.Duration(1+w.r.IntN(40)) * time.Minute)
@@ -255,7 +259,7 @@ func (w *world) chances() (all []func(*node)) {
 		},
 		func(n *node) {
 			n.mutes = time.Now().Add(w.minutes(8))
-			w.note(event{Kind: mutes, Node: n.name, Text: "until " + n.mutes.String()})
+			w.happens(n.name, "its API server is silent until "+n.mutes.String())
 		},
 		func(n *node) { n.lag.Store(int64(w.r.IntN(5000)) * int64(time.Millisecond)) },
 		func(n *node) {
@@ -352,8 +356,8 @@ func (w *world) dies() {
 	w.names = slices.DeleteFunc(w.names, func(name string) bool { return name == n.name })
 }
 
-// calms is how many hours may pass until everything is done.
-const calms = 24
+// calms is how many hours may pass until everything is done: a drain that fails takes 24.
+const calms = 30
 
 // play plays a history of that many hours, and calm ones.
 func play(t *testing.T, seed uint64, busy int, dir string) (all []event) {
@@ -452,7 +456,7 @@ func firstWord(e event) string {
 	switch e.Kind {
 	case lockIs:
 		return e.Lock.Task
-	case says, happens, volumesAre, mutes:
+	case says, happens, volumesAre, mutes, hears:
 		return ""
 	}
 	word, _, _ := strings.Cut(e.Text, " ")
