@@ -8,11 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/listwatch"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
@@ -187,6 +189,72 @@ func TestATableIsNotCalledWholeForLongAfterItsWatchHasEnded(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if s := tb.stands(t, types.TableAppPods); !s.Complete || s.Why != "" {
 			t.Errorf("once it is listed the table stands %+v", s)
+		}
+	})
+}
+
+// Until the list that follows the end of a watch has come, the table is as it was, and called whole.
+func TestWhatAWitnessSaysWhileTheTableOfNodesLagsIsOfUnknownAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		c.Log = kubetest.Quiet()
+		api, ends := someCluster(), make(chan struct{})
+		says := func(round string) {
+			n := testNode("n2", "x")
+			n.Annotations = map[string]string{nodes.WitnessAnnotation: `{"round":` + round + `}`}
+			api.set(func() { api.nodes, api.version = []corev1.Node{testNode("n1", ownUUID), n}, round })
+		}
+		goesOn := func(r *http.Request) bool {
+			return isWatch(r) && r.URL.Query().Get("sendInitialEvents") != "true"
+		}
+		begin := func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+		}
+		holds := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !goesOn(r) {
+				api.ServeHTTP(w, r)
+				return
+			}
+			begin(w)
+			select {
+			case <-r.Context().Done():
+			case <-ends:
+			}
+		})
+		late := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if goesOn(r) {
+				reply(w, 410, failure(410, metav1.StatusReasonExpired))
+				return
+			}
+			begin(w)
+			select {
+			case <-r.Context().Done():
+			case <-time.After(25 * time.Second):
+				api.ServeHTTP(w, r)
+			}
+		})
+		var node atomic.Pointer[http.HandlerFunc]
+		node.Store(&holds)
+		says("8")
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: forPath("/api/v1/nodes", &node, api)})
+		defer end()
+		var words types.Witnesses
+		for at := time.Second; words["n2"].Round != 9; at += time.Second {
+			time.Sleep(time.Second)
+			if at == 10*time.Second {
+				says("9")
+				node.Store(&late)
+				close(ends)
+			}
+			s := tb.status()
+			if words = words.Hear(tb.nodes.All(), s.Answers() && s.Synced, at); at > 2*time.Minute || !s.Answers() || !s.Synced {
+				t.Fatalf("after %s: %+v, %+v", at, s, words)
+			}
+		}
+		if words["n2"].At != 0 {
+			t.Errorf("it counts as heard: %+v", words)
 		}
 	})
 }

@@ -149,6 +149,12 @@ const (
 	// and did not publish it too, has noticed that it is stale and has published its
 	// own (12 s until its next look, 4 s for that, 4 s for the write).
 	WitnessAnswered = 2 * WitnessFresh
+	// witnessApart is how far apart two words of a witness are heard at most, unless one of them
+	// cannot be published: 12 s between two looks, and for the second 5 s more to connect, 5 s to
+	// write and a moment to be heard.
+	witnessApart = 25 * time.Second
+	// witnessAtOnce is how soon after another one a word is heard that was held up together with it.
+	witnessAtOnce = 2 * time.Second
 	// WitnessSilent is how many looks in a row nothing may have answered: one
 	// lost packet is no death.
 	WitnessSilent = 3
@@ -327,7 +333,8 @@ type WitnessLook struct {
 type Witnesses map[string]WitnessLook
 
 // Hear returns w with what the nodes say now. A word that has changed while the API server did not answer, or
-// since a step so long ago that it may have grown stale, may be as old as that.
+// since a step so long ago that it may have grown stale, may be as old as that. So may one that comes long after
+// the one before it, where the table of nodes lags, and those that come with it: a watch brings all that it owes.
 func (w Witnesses) Hear(nodes map[string]Node, answers bool, uptime time.Duration) Witnesses {
 	heard := Witnesses{}
 	for name, n := range nodes {
@@ -335,9 +342,10 @@ func (w Witnesses) Hear(nodes map[string]Node, answers bool, uptime time.Duratio
 			continue
 		}
 		look := w[name]
-		if last := look.Last; look.Round != n.Witness.Round {
+		if former := look; look.Round != n.Witness.Round {
 			look = WitnessLook{Round: n.Witness.Round, First: uptime}
-			if answers && last > 0 && uptime-last <= WitnessFresh {
+			listens, apart := answers && former.Last > 0 && uptime-former.Last <= WitnessFresh, uptime-former.First
+			if listens && apart <= witnessApart && (former.At > 0 || apart >= witnessAtOnce) {
 				look.At = uptime
 			}
 		}

@@ -73,6 +73,28 @@ func TestAWordThatIsHeardLateIsOfUnknownAge(t *testing.T) {
 	}
 }
 
+// A table of nodes lags while its watch has ended, and then shows all that it missed, one after the other.
+func TestWordsThatATableShowsLateAreOfUnknownAge(t *testing.T) {
+	for lag, counts := range map[time.Duration]bool{5 * time.Second: true, 22 * time.Second: true, 26 * time.Second: false, time.Hour: false} {
+		at := time.Minute
+		words := types.Witnesses(nil).Hear(spoken(1), true, at-5*time.Second).Hear(spoken(2), true, at)
+		for end := at + lag; at < end; at += time.Second {
+			words = words.Hear(spoken(2), true, at)
+		}
+		for round := int64(3); round < 9; round++ {
+			words = words.Hear(spoken(round), true, at)
+			if _, known := words.Seen(now, at)["n3"]; known != counts {
+				t.Errorf("after %s word %d counts: %v", lag, round, known)
+			}
+			at += 100 * time.Millisecond
+		}
+		at += 2 * time.Second
+		if got := words.Hear(spoken(9), true, at).Seen(now, at)["n3"]; !got.Equal(now) {
+			t.Errorf("after %s the next one is from %v", lag, got)
+		}
+	}
+}
+
 func TestHowLongTheClusterIsOutOfViewIsMeasuredByTheUptime(t *testing.T) {
 	tell(t, cluster, func(s *story) {
 		configured1(s)

@@ -104,7 +104,7 @@ func TestADeviceThatComesToLifeAtTheLastMomentKeepsItsApplication(t *testing.T) 
 		w := &worker{Kube: k, hears: &pubsub.Table[heard]{}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 		w.task = task{act: types.ActFailover, self: s.self, lost: s.deleted("n2"), deleted: true, heard: up, targets: []target{{app: s.apps()[0], note: types.RepairNote{Act: types.ActFailover, Node: "n2"}}}}
 		w.now, w.uptime = func() time.Time { return now }, func() time.Duration { return k.clock }
-		w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second, Last: up}, "n3": {Round: 9, At: up - time.Second, Last: up}}
+		w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second, First: up - time.Second, Last: up}, "n3": {Round: 9, At: up - time.Second, First: up - time.Second, Last: up}}
 		k.attached = []types.Attachment{{Name: "va", UID: "va", Node: "n2", Volume: "pv-data"}}
 		change(w, k)
 		err = w.do(t.Context())

@@ -99,7 +99,7 @@ func TestALongTaskLooksAgainAndAgain(t *testing.T) {
 			k.then = func() { r.then(k) }
 			w := &worker{Kube: k, hears: &pubsub.Table[heard]{}, task: task{act: types.ActFailover, self: s.self, lost: s.nodes["n2"], heard: up}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 			w.now, w.uptime = func() time.Time { return now }, func() time.Duration { return k.clock }
-			w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second, Last: up}, "n3": {Round: 9, At: up - time.Second, Last: up}}
+			w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second, First: up - time.Second, Last: up}, "n3": {Round: 9, At: up - time.Second, First: up - time.Second, Last: up}}
 			for _, name := range []string{"a", "b", "c", "d"} {
 				a := s.apps()[0]
 				a.key, a.set.Name = name, name
@@ -126,7 +126,7 @@ func TestWhatWitnessesSayIsNotTakenForNewWhereTheTurnOfTheNodeCameLate(t *testin
 		k := &slow{scene: s, clock: up + 100*time.Second}
 		w := &worker{Kube: k, hears: &pubsub.Table[heard]{}, task: task{act: act, self: s.self, lost: s.nodes["n2"], heard: up}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 		w.now, w.uptime = func() time.Time { return now.Add(100 * time.Second) }, func() time.Duration { return k.clock }
-		w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second, Last: up}, "n3": {Round: 9, At: up - time.Second, Last: up}}
+		w.words = types.Witnesses{"n1": {Round: 9, At: up - time.Second, First: up - time.Second, Last: up}, "n3": {Round: 9, At: up - time.Second, First: up - time.Second, Last: up}}
 		w.targets = []target{{app: s.apps()[0], note: types.RepairNote{Act: types.ActFailover, Node: "n2"}}}
 		s.node("n1", func(n *types.Node) { n.Witness.Round = 29 })
 		s.node("n3", func(n *types.Node) { n.Witness.Round = 10 }) // its agent hangs since
