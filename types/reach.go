@@ -211,7 +211,7 @@ func WitnessNodes(nodes map[string]Node) (names []string, limited bool) {
 // Gone reports whether, as far as the network tells, the device of the Node lost
 // is gone: its kubelet does not report, and nothing on it has answered any node
 // that can tell. seen says when each witness's round last changed, by node name
-// and the caller's own clock. Where it is not, why says in a sentence who does not
+// and the caller's own clock, as Witnesses.Seen does. Where it is not, why says in a sentence who does not
 // agree or cannot tell; where it is, who agrees. It is closed: a node of ours that
 // says nothing does not agree, and with more than two nodes two have to agree; in a
 // large cluster WitnessNeeded of WitnessNodes have to. A node that is none of these,
@@ -279,10 +279,13 @@ func (o Observed) Silent(lost Node) (silent bool, why string) {
 		all++
 	}
 	for _, name := range o.speak {
-		n, at := o.nodes[name], o.seen[name]
+		n := o.nodes[name]
+		at, heard := o.seen[name]
 		why := n.disagrees(lost, at, o.now)
-		// Of an answer that was published a moment ago nobody knows yet how old it is.
-		answered := n.answered(lost) != "" && (fresh(at, o.now) || limited && !n.Foreign() && (at.IsZero() || within(at, o.now, WitnessAnswered)))
+		// Of an answer that was published a moment ago nobody knows yet how old it is. One that is not the first word
+		// of its node shows that an agent is there which would take it back.
+		recent := fresh(at, o.now) || heard && at.IsZero() || limited && !n.Foreign() && (at.IsZero() || within(at, o.now, WitnessAnswered))
+		answered := recent && n.answered(lost) != ""
 		needs := !n.Foreign() && (!limited || slices.Contains(o.needed, name))
 		switch {
 		case !answered && !needs:
@@ -323,10 +326,11 @@ func Answers(lost Node, nodes map[string]Node, seen map[string]time.Time, now ti
 // WitnessLook is the last look of a witness, and when it was heard of, by the time since the boot; At
 // is zero where it may be older than that: it is the first one that is heard of, or was not listened for.
 type WitnessLook struct {
-	Round int64
-	At    time.Duration
-	First time.Duration // when it was first heard of
-	Last  time.Duration // when it was last listened to, zero while the API server does not answer
+	Round   int64
+	At      time.Duration
+	First   time.Duration // when it was first heard of
+	Last    time.Duration // when it was last listened to, zero while the API server does not answer
+	Changed bool          // another one was heard before
 }
 
 // Witnesses are those that a component has heard of, by node. The zero value has heard of none.
@@ -341,9 +345,9 @@ func (w Witnesses) Hear(nodes map[string]Node, answers bool, uptime time.Duratio
 		if n.Witness == nil {
 			continue
 		}
-		look := w[name]
+		look, known := w[name]
 		if former := look; look.Round != n.Witness.Round {
-			look = WitnessLook{Round: n.Witness.Round, First: uptime}
+			look = WitnessLook{Round: n.Witness.Round, First: uptime, Changed: known}
 			listens, apart := answers && former.Last > 0 && uptime-former.Last <= WitnessFresh, uptime-former.First
 			if listens && apart <= witnessApart && (former.At > 0 || apart >= witnessAtOnce) {
 				look.At = uptime
@@ -358,8 +362,9 @@ func (w Witnesses) Hear(nodes map[string]Node, answers bool, uptime time.Duratio
 	return heard
 }
 
-// Seen says when each witness looked, for Gone, as if the clock had always gone like now. Of one whose
-// first word has not changed for longer than any counts it says when that was heard of.
+// Seen says when each witness looked, for Gone, as if the clock had always gone like now. Of one whose word has
+// not changed since, though it may be older, it says when that was heard of once this is longer ago than any counts;
+// until then the zero time, unless it is the first word.
 func (w Witnesses) Seen(now time.Time, uptime time.Duration) map[string]time.Time {
 	at := map[string]time.Time{}
 	for name, look := range w {
@@ -368,6 +373,8 @@ func (w Witnesses) Seen(now time.Time, uptime time.Duration) map[string]time.Tim
 			at[name] = now.Add(look.At - uptime)
 		case uptime-look.First > WitnessAnswered:
 			at[name] = now.Add(look.First - uptime)
+		case look.Changed:
+			at[name] = time.Time{}
 		}
 	}
 	return at

@@ -63,6 +63,17 @@ func TestGoneOnlyWhereEveryReadyNodeWithAnAgentHasFoundItSilent(t *testing.T) {
 			at("n2", time.Hour)(w)
 			third(w)
 		}, true, "the device of node n3 answers none of [n1 n4]"},
+		"and none that has changed unheard": {func(w *world) {
+			in("n2", outlived, seeing(Sighting{Node: "n3", UID: "u3", Alive: "a:1"}))(w)
+			w.seen["n2"] = time.Time{}
+			third(w)
+		}, false, "what node n2 publishes about node n3 is stale"},
+		"but the first one that is heard": {func(w *world) {
+			in("n2", outlived, seeing(Sighting{Node: "n3", UID: "u3", Alive: "a:1"}))(w)
+			delete(w.seen, "n2")
+			third(w)
+		}, true, "the device of node n3 answers none of [n1 n4]"},
+		"silence that has changed unheard":          {func(w *world) { w.seen["n2"] = time.Time{} }, false, "what node n2 publishes about node n3 is stale"},
 		"and agrees to nothing":                     {in("n2", func(n *Node) { n.StampStale = true }), false, "only node n1 knows whether the device of node n3 answers: another node that runs zedkube must confirm it"},
 		"one alone may be cut off itself":           {in("n2", down, mute), false, "n1 is the only node that is Ready: it may be cut off itself"},
 		"a word just fresh enough":                  {at("n2", WitnessFresh), true, "the device of node n3 answers none of [n1 n2]"},
@@ -202,6 +213,7 @@ func TestInALargeClusterEnoughWitnessesHaveToAgreeAndNobodyMayDisagree(t *testin
 		n.StampStale = true
 		nodes[other] = n
 	}
+	changed := func(_ map[string]Node, seen map[string]time.Time) { seen[other] = time.Time{} }
 	unready := func(nodes map[string]Node, _ map[string]time.Time) {
 		n := nodes[other]
 		n.Ready = ConditionUnknown
@@ -226,6 +238,7 @@ func TestInALargeClusterEnoughWitnessesHaveToAgreeAndNobodyMayDisagree(t *testin
 		"it answered another node long ago, which is lost itself":          {[]change{sees(other, Sighting{Alive: "a:1"}), at(other, time.Minute), unready}, true},
 		"it answered another node long ago":                                {[]change{sees(other, Sighting{Alive: "a:1"}), at(other, time.Minute)}, true},
 		"it answered one whose stamp is stale, nobody knows when":          {[]change{sees(other, Sighting{Alive: "a:1"}), outdated}, true},
+		"the same, in a word that has changed since another one":           {[]change{sees(other, Sighting{Alive: "a:1"}), outdated, changed}, false},
 		"it answers one whose stamp is stale":                              {[]change{sees(other, Sighting{Alive: "a:1"}), outdated, at(other, 0)}, false},
 		"another node has looked twice only":                               {[]change{sees(other, Sighting{Silent: 2}), at(other, 0)}, true},
 		"another node agrees, and four witnesses say nothing":              {[]change{sees(other, Sighting{Silent: 9}), at(other, 0), mute(4)}, false},

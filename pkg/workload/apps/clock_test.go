@@ -54,12 +54,15 @@ func TestAWordThatIsHeardLateIsOfUnknownAge(t *testing.T) {
 			words := types.Witnesses(nil).Hear(spoken(7), true, at).Hear(spoken(7), row.answered, at)
 			at += row.gap
 			words = words.Hear(spoken(8), row.answers, at)
-			if _, counts := words.Seen(now, at)["n3"]; counts != row.counts {
-				t.Errorf("it counts: %v", counts)
+			if seen, changed := words.Seen(now, at)["n3"]; seen.IsZero() == row.counts || !changed {
+				t.Errorf("it is from %v, changed: %v", seen, changed)
+			}
+			if seen := words.Seen(now, at+types.WitnessAnswered+1)["n3"]; now.Sub(seen) != types.WitnessAnswered+1 {
+				t.Errorf("if it stays it is from %v", seen)
 			}
 			words = words.Hear(spoken(8), true, at+time.Second)
-			if _, counts := words.Seen(now, at+time.Second)["n3"]; counts != row.counts {
-				t.Errorf("when it is heard once more it counts: %v", counts)
+			if seen := words.Seen(now, at+time.Second)["n3"]; seen.IsZero() == row.counts {
+				t.Errorf("when it is heard once more it is from %v", seen)
 			}
 			words = words.Hear(spoken(9), true, at+2*time.Second)
 			if got := words.Seen(now, at+2*time.Second)["n3"]; !got.Equal(now) {
@@ -83,8 +86,8 @@ func TestWordsThatATableShowsLateAreOfUnknownAge(t *testing.T) {
 		}
 		for round := int64(3); round < 9; round++ {
 			words = words.Hear(spoken(round), true, at)
-			if _, known := words.Seen(now, at)["n3"]; known != counts {
-				t.Errorf("after %s word %d counts: %v", lag, round, known)
+			if seen := words.Seen(now, at)["n3"]; seen.IsZero() == counts {
+				t.Errorf("after %s word %d is from %v", lag, round, seen)
 			}
 			at += 100 * time.Millisecond
 		}
