@@ -76,10 +76,26 @@ func TestWhatIsNotTrueAnyMoreUnderTheRightIsNotDone(t *testing.T) {
 	}
 }
 
-// slowly is a Kube whose lists of nodes take long: in a look, and under the repair lease.
+// slowly is a Kube whose lists of nodes take long: in a look, and under the repair lease; and so does a node's Lease.
 type slowly struct {
 	Kube
 	look, check func() time.Duration
+	lease       time.Duration
+}
+
+func (s *slowly) NodeLease(ctx context.Context, node string) (time.Time, error) {
+	if err := s.wait(ctx, s.lease); err != nil {
+		return time.Time{}, err
+	}
+	return s.Kube.NodeLease(ctx, node)
+}
+
+func (s *slowly) wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+	return ctx.Err()
 }
 
 type underLease struct{}
@@ -95,10 +111,8 @@ func (s *slowly) FreshNodes(ctx context.Context) ([]types.Node, error) {
 	if ctx.Value(underLease{}) != nil {
 		takes = s.check
 	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(takes()):
+	if err := s.wait(ctx, takes()); err != nil {
+		return nil, err
 	}
 	return s.Kube.FreshNodes(ctx)
 }
@@ -177,13 +191,28 @@ func TestAFailoverWhoseCheckCameLateSaysSoAndIsJudgedAgainAtOnce(t *testing.T) {
 }
 
 func TestAFailoverGoesOnWithASlowAPIServer(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.restartWith(func(k Kube) Kube {
-			return &slowly{Kube: k, look: takes(14 * time.Second), check: takes(14 * time.Second)}
+	for name, row := range map[string]struct {
+		list, lease time.Duration
+		lose        func(*world)
+		limit       time.Duration
+	}{
+		"a node that is lost": {14 * time.Second, 0, (*world).lose, 4 * time.Minute},
+		"a Node that is deleted": {12 * time.Second, 9 * time.Second, func(w *world) {
+			w.agents["n2"].stop()
+			w.agents["n2"].stop = func() {}
+			w.deleteNode()
+		}, deletedFor + 4*time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.restartWith(func(k Kube) Kube {
+					return &slowly{Kube: k, look: takes(row.list), check: takes(row.list), lease: row.lease}
+				})
+				row.lose(w)
+				w.until("it is taken from n2", row.limit, func() bool { return w.verbs()["forcedelete"] > 0 })
+			})
 		})
-		w.lose()
-		w.until("it runs on n3", 4*time.Minute, func() bool { return slices.Equal(w.runsOn(), []string{"n3"}) })
-	})
+	}
 }
 
 // Stale tables of a minority say that all others are gone; the repair lease

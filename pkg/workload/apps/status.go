@@ -147,19 +147,19 @@ func (w *worker) alive(ctx context.Context, fresh []types.Node) (why, answers st
 	for _, n := range fresh {
 		nodes[n.Name] = n
 	}
-	gone, renewed := types.Gone, nodes[w.lost.Name].RenewedAt
-	if w.deleted {
-		gone = types.Silent
-		if renewed, err = w.NodeLease(ctx, w.lost.Name); err != nil {
-			return "", "", fmt.Errorf("read the Lease of %s: %w", w.lost.Name, err)
-		}
-	}
 	now, uptime := w.now(), w.uptime()
 	if uptime-w.heard > types.WitnessFresh {
 		return "", "", fmt.Errorf("check node %s: %w", w.lost.Name, errLate)
 	}
 	w.words, w.heard = w.words.Hear(nodes, true, uptime), uptime
 	seen := w.words.Seen(now, uptime)
+	gone, renewed := types.Gone, nodes[w.lost.Name].RenewedAt
+	if w.deleted { // its Lease is asked for after the list of nodes, as volumes are, and makes that no older
+		gone = types.Silent
+		if renewed, err = w.NodeLease(ctx, w.lost.Name); err != nil {
+			return "", "", fmt.Errorf("read the Lease of %s: %w", w.lost.Name, err)
+		}
+	}
 	answers = types.Answers(w.lost, nodes, seen, now)
 	if absent := w.deleted && renewed.IsZero(); !absent && !renewed.Equal(w.renewed) {
 		return fmt.Sprintf("the Lease of %s was renewed", w.lost.Name), answers, nil
