@@ -190,6 +190,20 @@ func TestAFailoverWhoseCheckCameLateSaysSoAndIsJudgedAgainAtOnce(t *testing.T) {
 	})
 }
 
+func TestWhyALossWasJudgedAgainIsNotToldOfTheNextOne(t *testing.T) {
+	s := newScene()
+	s.lose()
+	s.follow().rest[late(s.nodes["n2"])] = pause{until: up, why: "it was late"}
+	tells := func() bool { return strings.Contains(decide(s.facts).repairs[appID].Reason, "it was late") }
+	if !tells() {
+		t.Error("it is not told")
+	}
+	s.node("n2", func(n *types.Node) { n.ReadySince = now.Add(-time.Minute) }) // it has been back
+	if s.follow(); tells() {
+		t.Error("it is told of the next loss")
+	}
+}
+
 func TestAFailoverGoesOnWithASlowAPIServer(t *testing.T) {
 	for name, row := range map[string]struct {
 		list, lease time.Duration
