@@ -231,6 +231,7 @@ type worker struct {
 	now      func() time.Time
 	uptime   func() time.Duration
 	snapshot snapshot                      // the last look under the repair lease, for a failover
+	dropped  []string                      // applications that are not to be taken any more
 	steps    map[string][]types.RepairStep // by application
 	fails    map[string]error              // by application
 }
@@ -255,6 +256,9 @@ func (w *worker) do(ctx context.Context) error {
 			if err := w.fenceFirst(w.because(ctx, target{})); err != nil {
 				return err
 			}
+		}
+		if slices.Contains(w.dropped, t.key) {
+			continue
 		}
 		if err := w.one(ctx, t); err != nil {
 			w.fails[t.key] = err

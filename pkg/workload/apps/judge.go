@@ -31,19 +31,27 @@ type target struct {
 	node  string           // where it is to be, for its affinity and for a failback
 }
 
-// judge goes through what may be wrong, the worst first.
-func (f facts) judge(a app) verdict {
+// unrepaired is why an application is not repaired whatever may be wrong with it, ok where that is so.
+func (f facts) unrepaired(a app) (v verdict, ok bool) {
 	switch {
 	case !f.unseenSince.IsZero() || !f.wholeSets || f.self.Name == "":
-		return verdict{phase: types.RepairWaits, reason: "The state of the cluster is not fully known."}
+		return verdict{phase: types.RepairWaits, reason: "The state of the cluster is not fully known."}, true
 	case !a.cfg.Activate:
-		return verdict{phase: types.RepairWell, reason: "It is configured not to run."}
+		return verdict{phase: types.RepairWell, reason: "It is configured not to run."}, true
 	case f.off.Off() || a.set.Former != nil: // before the status says so, and until it runs as before
-		return verdict{phase: types.RepairWell, reason: "The workloads of the cluster are disabled; zedkube workloads enable starts it."}
+		return verdict{phase: types.RepairWell, reason: "The workloads of the cluster are disabled; zedkube workloads enable starts it."}, true
 	case a.set.Name == "":
-		return verdict{phase: types.RepairWaits, reason: "It has no replica set in the cluster."}
+		return verdict{phase: types.RepairWaits, reason: "It has no replica set in the cluster."}, true
 	case !a.set.Deleted.IsZero():
-		return verdict{phase: types.RepairWaits, reason: "Its replica set is being deleted."}
+		return verdict{phase: types.RepairWaits, reason: "Its replica set is being deleted."}, true
+	}
+	return verdict{}, false
+}
+
+// judge goes through what may be wrong, the worst first.
+func (f facts) judge(a app) verdict {
+	if v, ok := f.unrepaired(a); ok {
+		return v
 	}
 	var waits verdict
 	for _, rule := range []func(app) (verdict, bool){f.move, f.replace} {

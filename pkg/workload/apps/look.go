@@ -14,10 +14,12 @@ import (
 // lookTimeout bounds a look at what no table holds.
 const lookTimeout = 30 * time.Second
 
-// heard is what the witnesses have published, as the steps heard it.
+// heard is what the witnesses have published, as the steps heard it, and what has become of the decision for a repair.
 type heard struct {
-	words types.Witnesses
-	at    time.Duration // uptime of the last step that saw the whole cluster
+	words   types.Witnesses
+	at      time.Duration // uptime of the last step that saw the whole cluster
+	others  []podClaims   // as in the task under way
+	dropped []string      // its applications that are not to be taken any more
 }
 
 func (c *Component) look() facts {
@@ -52,11 +54,34 @@ func (c *Component) look() facts {
 	}
 	c.mem.words = c.mem.words.Hear(f.nodes, !c.blind, f.uptime)
 	f.witnessed = c.mem.words.Seen(f.now, f.uptime)
-	if !c.blind {
-		_ = c.witnesses.Publish(types.Global, heard{c.mem.words, f.uptime}) // in memory: it never fails
-	}
 	f.memory = c.mem
+	if !c.blind {
+		_ = c.witnesses.Publish(types.Global, f.heard()) // in memory: it never fails
+	}
 	return f
+}
+
+// heard is that of now. What a repair was decided by changes while it waits for the repair lease.
+func (f facts) heard() heard {
+	h := heard{words: f.words, at: f.uptime}
+	if f.acting != nil && f.acting.lost.Name != "" {
+		h.others = f.podClaims(f.acting.lost.Name)
+	}
+	if f.acting == nil || f.acting.act != types.ActFailover {
+		return h
+	}
+	apps := f.apps()
+	for _, t := range f.acting.targets {
+		i := slices.IndexFunc(apps, func(a app) bool { return a.key == t.key })
+		dropped := i < 0
+		if !dropped {
+			_, dropped = f.unrepaired(apps[i])
+		}
+		if dropped || !t.asked && apps[i].tiedTo(f.acting.lost.Name) {
+			h.dropped = append(h.dropped, t.key)
+		}
+	}
+	return h
 }
 
 // pods are those of the configured applications, wherever they are, and all that

@@ -154,6 +154,79 @@ func TestAFailoverThatWaitsForTheRepairLeaseKnowsWhatWitnessesSayMeanwhile(t *te
 	}
 }
 
+// The repair lease is waited for as long as a task may take.
+func TestWhatIsConfiguredOtherwiseWhileAFailoverWaitsIsNotTaken(t *testing.T) {
+	for name, change := range map[string]func(*world, types.AppInstanceConfig){
+		"it is tied to its node": func(w *world, cfg types.AppInstanceConfig) {
+			cfg.AffinityType = types.AffinityRequired
+			_ = w.configs.Publish(appID, cfg)
+		},
+		"it is not to run": func(w *world, cfg types.AppInstanceConfig) {
+			cfg.Activate = false
+			_ = w.configs.Publish(appID, cfg)
+		},
+		"it is not to be there": func(w *world, _ types.AppInstanceConfig) { _ = w.configs.Unpublish(appID) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				var waited atomic.Int32
+				w.restartWith(func(k Kube) Kube {
+					return &meddler{Kube: k, happens: func() {
+						time.Sleep(2 * time.Second)
+						s1, _ := w.agents["n1"].repairs.Get(appID)
+						s3, _ := w.agents["n3"].repairs.Get(appID)
+						if s1.Phase != types.RepairActs && s3.Phase != types.RepairActs {
+							return // the node is fenced
+						}
+						if waited.Add(1) == 1 {
+							cfg, _ := w.configs.Get(appID)
+							change(w, cfg)
+						}
+						time.Sleep(30 * time.Second)
+					}}
+				})
+				w.lose()
+				w.until("somebody has waited", 5*time.Minute, func() bool { return waited.Load() > 0 })
+				time.Sleep(3 * time.Minute)
+				if got := w.verbs(); got["forcedelete"]+got["forgetvmi"]+got["deleteattachment"]+got["noterepair"] > 0 {
+					t.Errorf("done: %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestANodeIsNotFencedBesideWhatIsNoLongerTiedToIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		tie := func(required bool) {
+			w.kube.Change(func() {
+				set := w.set()
+				set.Affinity.Required = required
+				_ = w.sets.Publish(set.Key(), set)
+			})
+		}
+		tie(true)
+		lost, f := volume("data"), volume("foreign")
+		f.Name, f.Claim = "pv-foreign", foreign
+		lost.Replicas[1].FailedAt = time.Now() // it may start nowhere else
+		w.kube.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{lost, f}})
+		var waited atomic.Int32
+		w.restartWith(func(k Kube) Kube {
+			return &meddler{Kube: k, happens: func() {
+				waited.Add(1)
+				tie(false)
+				time.Sleep(30 * time.Second)
+			}}
+		})
+		w.lose()
+		w.until("somebody has waited", 5*time.Minute, func() bool { return waited.Load() > 0 })
+		time.Sleep(3 * time.Minute)
+		if got := w.verbs(); got["fence"] > 0 {
+			t.Errorf("done: %v", got)
+		}
+	})
+}
+
 func TestAFailoverWhoseCheckCameLateSaysSoAndIsJudgedAgainAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var late atomic.Int32

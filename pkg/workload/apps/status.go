@@ -106,8 +106,11 @@ type snapshot struct {
 
 // lookAgain looks at what was true at the decision, now that no other node acts.
 func (w *worker) lookAgain(ctx context.Context) error {
-	if h, ok := w.hears.Get(types.Global); ok && w.snapshot.at == 0 && h.at > w.heard {
-		w.words, w.heard = h.words, h.at // the wait for the repair lease makes no word older: the steps have gone on
+	if h, ok := w.hears.Get(types.Global); ok && h.at > w.heard {
+		w.others, w.dropped = h.others, h.dropped // the decision may be as old as actTimeout
+		if w.snapshot.at == 0 {
+			w.words, w.heard = h.words, h.at // the wait for the repair lease makes no word older: the steps have gone on
+		}
 	}
 	s := snapshot{at: w.uptime()}
 	var err error
