@@ -455,7 +455,17 @@ func TestAChangeForWhichAnotherServerIsAwayWaitsAndDoesNotFail(t *testing.T) {
 	if a := decide(f); !strings.Contains(a.status.Reason, "It is not restarted yet: without this node 1 of 3 etcd members would be Ready") {
 		t.Error(a.status.Reason)
 	}
-	f.node(1, func(n *types.Node) { n.Ready = types.ConditionTrue }) // it is back
+	f.node(1, func(n *types.Node) { n.Ready = types.ConditionTrue }) // it is back, and its replica is rebuilt
+	f.checked.storage.Volumes = []types.Volume{{Name: "pv-1", State: "attached", Robustness: "degraded", Replicas: []types.Replica{{Node: "n1"}, {Node: "n2"}}}}
+	if a := decide(f); a.call == restart || a.journal.Failed.To != "" || !strings.Contains(a.status.Reason, "It is not restarted yet: volume pv-1, which has a replica on this node, is not healthy") {
+		t.Errorf("call %d, %s, %+v", a.call, a.status.Reason, a.journal)
+	}
+	released := f
+	released.release = types.K3sReleaseRequest{Version: patch, Without: []string{"Volumes"}, RequestedAt: f.now}
+	if a := decide(released); a.call != restart {
+		t.Errorf("without Volumes: call %d, %s", a.call, a.status.Reason)
+	}
+	f.checked.storage.Volumes = nil
 	a := decide(f)
 	if a.call != restart || a.journal.Began != f.uptime {
 		t.Fatalf("call %d, %+v", a.call, a.journal)
