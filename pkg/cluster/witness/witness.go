@@ -177,6 +177,9 @@ func (c *Component) spare(nodes map[string]types.Node, own types.Node, others []
 		if n.Witness == nil || n.Foreign() || name >= own.Name && !slices.Contains(witnesses, name) {
 			continue
 		}
+		if c.Uptime()-c.heard[name].First > types.WitnessFresh { // also one of unknown age, which others believe for longer
+			continue
+		}
 		before[name] = n
 	}
 	for _, n := range notReady(others) {

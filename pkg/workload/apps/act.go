@@ -112,7 +112,7 @@ func (c *Component) tellLate(out outcome) {
 }
 
 // late is where it is kept why nothing was done about a lost node: of its next loss that says nothing.
-func late(lost types.Node) string { return "late/" + lost.Name + "/" + lost.ReadySince.String() }
+func late(lost types.Node) string { return "late/" + lost.UID + "/" + lost.ReadySince.String() }
 
 // complain sets the pause after a try, and logs a failure once. Where nothing
 // was left to be done it is others that take their time.
