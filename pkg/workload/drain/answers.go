@@ -45,7 +45,7 @@ func (s *state) noteSilence(now time.Duration, done runningCall, out outcome) {
 		m.late = now
 	}
 	switch {
-	case done.cut:
+	case done.cut, silent && done.verb == uncordon: // no drain needs one: it ends none either
 	case silent:
 		m.mute = since(m.mute, done.now, true)
 	case out.did(writeLock) || out.did(freeLock) || writes[done.verb]: // a no is an answer, and so is "not now"

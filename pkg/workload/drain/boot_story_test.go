@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -232,24 +233,56 @@ func TestACordonLostAfterCompleteIsMadeAgain(t *testing.T) {
 }
 
 func TestTheCordonOfAFormerBootIsUndoneWhileAnotherNodeHasTheLock(t *testing.T) {
-	story(t, 1, func(s *stage) {
-		stop := s.run()
-		phasesOf["after a dead API"](s)
-		s.held("n2")
-		stop()
-		s.reboot("boot-2")
-		s.request(&s.zedagent, deviceOp) // before the API server is asked for anything
-		defer s.run()()
-		time.Sleep(time.Minute)
-		s.cordoned(true, true) // its Node is not Ready in this boot
-		s.ready()
-		time.Sleep(30 * time.Second)
-		s.cordoned(false, false)
-		s.is(types.DrainStarting, deviceOp)
-		s.phase(types.PhaseGates, "node n2 drains and has not rebooted yet")
-		s.kube.SetLock(types.DrainLock{})
-		time.Sleep(30 * time.Second)
-		s.cordoned(true, true)
-		s.is(types.DrainComplete, deviceOp)
-	})
+	for name, trouble := range map[string]error{"": nil, "though that is not answered for long": fmt.Errorf("patch: %w", types.ErrNoAnswer)} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				stop := s.run()
+				phasesOf["after a dead API"](s)
+				s.held("n2")
+				stop()
+				s.reboot("boot-2")
+				s.request(&s.zedagent, deviceOp) // before the API server is asked for anything
+				defer s.run()()
+				time.Sleep(time.Minute)
+				s.cordoned(true, true) // its Node is not Ready in this boot
+				if s.ready(); trouble != nil {
+					s.kube.FailVerb("uncordon", trouble)
+					time.Sleep(time.Hour)
+					s.is(types.DrainStarting, deviceOp) // the API server is not dead, and n2 has the lock
+					s.kube.FailVerb("uncordon", nil)
+				}
+				time.Sleep(30 * time.Second)
+				s.cordoned(false, false)
+				s.is(types.DrainStarting, deviceOp)
+				s.phase(types.PhaseGates, "node n2 drains and has not rebooted yet")
+				s.kube.SetLock(types.DrainLock{})
+				time.Sleep(30 * time.Second)
+				s.cordoned(true, true)
+				s.is(types.DrainComplete, deviceOp)
+			})
+		})
+	}
+}
+
+func TestACordonOfAFormerBootIsUndoneBesideAnyOtherThatWaits(t *testing.T) {
+	idly := func(f *facts) {
+		f.self, f.lockLease.Holder, f.gates = "n1", "n2", "node n2 drains"
+		f.node.Unschedulable, f.node.CordonedBy = true, &types.Cordon{By: "zedkube"}
+	}
+	unlocked := func(f *facts) { f.unlocked = "node n3 is cordoned" }
+	later := func(f *facts) { f.retry = map[verb]time.Duration{uncordon: f.now + time.Second} }
+	for name, row := range map[string]struct {
+		f    facts
+		verb verb
+	}{
+		"another node has the lock":                 {calm(types.PhaseGates, idly), uncordon},
+		"and another one may drain without it":      {calm(types.PhaseGates, idly, unlocked), uncordon},
+		"the lock is asked for until the next time": {calm(types.PhaseGates, idly, later), enter},
+		"which may not be had beside a third one":   {calm(types.PhaseGates, idly, unlocked, later), none},
+	} {
+		var a action
+		if gates(row.f, &a); a.verb != row.verb {
+			t.Errorf("%s: %v", name, a.verb)
+		}
+	}
 }

@@ -248,14 +248,13 @@ func gates(f facts, a *action) {
 	switch {
 	case !f.living() || !f.known:
 		a.waits = f.why
+	case !f.entered && f.gates != "" && f.cordonedIdly() && a.try(f, uncordon):
+		a.waits = f.gates
 	case f.unlocked != "":
 		a.waits = f.unlocked
 	case !f.entered && f.queued && f.freed != 0 && f.now-f.freed < yieldFor:
 		a.waits = "another node waits for the drain lock, which this one has just held"
 		a.wait(yieldFor - (f.now - f.freed))
-	case !f.entered && f.gates != "" && f.cordonedIdly():
-		a.waits = f.gates
-		a.try(f, uncordon)
 	case !f.entered:
 		a.waits = f.gates
 		if a.try(f, enter) {
