@@ -1,6 +1,8 @@
 package k3supdate
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,7 +82,9 @@ type facts struct {
 	acted     acted
 	restarted time.Duration // uptime when this agent had k3s restarted
 	triedAt   time.Duration
-	looked    string // version of the drain lock that is not for a change of k3s
+	listed    time.Duration // when the cluster was last listed, or the agent began
+	unlisted  error         // why it could not be since
+	looked    string        // version of the drain lock that is not for a change of k3s
 	journal   types.KubeLifecycleJournal
 	unread    bool // there is a journal that cannot be read
 	unlooked  bool // it is not known whether there is one: the disk has not answered yet
@@ -331,7 +335,7 @@ func (f facts) goesOn(a *action) {
 	f.journal = *j
 	a.again = again
 	lacks, long := f.unverified(target), patchFor
-	ill := lacks != "" && lacks != notLooked // it was well when it was looked at last, or shows before long that it is not
+	ill := lacks != "" && lacks != f.looking() // it was well when it was looked at last, or shows before long that it is not
 	if lacks == "" {
 		lacks = f.notBack()
 	}
@@ -424,8 +428,24 @@ func (f facts) untouched() bool {
 	return j.Step == types.K3sStepChange && !j.Ran && f.heard && f.evidence.disk != j.To && v.Binary == j.From && (v.Running == "" || v.Running == j.From)
 }
 
-// notLooked is what lacks while the cluster is listed once more.
-const notLooked = "it is looked at whether the kubelet renews its Lease"
+// errVolumes is that the nodes were listed, and the volumes could not be: of that k3s is not to blame.
+var errVolumes = errors.New("list volumes")
+
+// fails says since when the cluster could not be listed, "" where it is not for long.
+func (f facts) fails() string {
+	if f.unlisted == nil || f.uptime < max(f.listed, f.journal.Began)+seenAfter {
+		return ""
+	}
+	return fmt.Sprintf("the cluster could not be listed for %s: %s", seenAfter, why(f.unlisted))
+}
+
+// looking is what lacks while the cluster is listed once more, or its volumes cannot be.
+func (f facts) looking() string {
+	if why := f.fails(); why != "" && errors.Is(f.unlisted, errVolumes) {
+		return why
+	}
+	return "it is looked at whether the kubelet renews its Lease"
+}
 
 // unverified says what shows that k3s does not run the version well, "" for nothing.
 func (f facts) unverified(target string) string {
@@ -448,7 +468,7 @@ func (f facts) unverified(target string) string {
 	case j.Step == types.K3sStepReturn && j.Failed.To != "" && (f.own.K3s == nil || f.own.K3s.Failed != j.Failed.To):
 		return "the other nodes have not been told of the failure"
 	case i < 0:
-		return notLooked
+		return cmp.Or(f.fails(), f.looking())
 	case f.checked.nodes[i].Ready != types.ConditionTrue:
 		return "this node is not Ready, or its kubelet does not renew its Lease"
 	case f.own.IsServer() && f.checked.unready != nil: // that of a worker is another node's

@@ -399,8 +399,15 @@ func TestAChangeReturnsWhereItsAPIServerIsNotReadyButNotForWhatEtcdOrAPodLacks(t
 		phase  types.KubeLifecyclePhase
 	}{
 		"a pod, while the nodes are looked at once more": {func(f *facts) { f.pods["eve-kube-app/a"], f.checked.at = false, f.uptime-checkedFor }, types.LifecycleStuck},
-		"the API server": {func(f *facts) { f.checked.unready = errors.New("etcd failed") }, types.LifecycleReturns},
-		"etcd":           {func(f *facts) { f.evidence.at, f.evidence.etcd.lacks = f.uptime, "etcd reports NOSPACE" }, types.LifecycleStuck},
+		"the list of nodes, for minutes": {func(f *facts) {
+			f.checked, f.listed, f.unlisted = nil, f.uptime-seenAfter, errors.New("list leases: etcd failed")
+		}, types.LifecycleReturns},
+		"the list of nodes, just now": {func(f *facts) {
+			f.checked, f.listed, f.unlisted = nil, f.uptime-seenAfter+1, errors.New("list leases: etcd failed")
+		}, types.LifecycleStuck},
+		"that of volumes, for minutes": {func(f *facts) { f.checked, f.listed, f.unlisted = nil, f.uptime-time.Hour, errVolumes }, types.LifecycleStuck},
+		"the API server":               {func(f *facts) { f.checked.unready = errors.New("etcd failed") }, types.LifecycleReturns},
+		"etcd":                         {func(f *facts) { f.evidence.at, f.evidence.etcd.lacks = f.uptime, "etcd reports NOSPACE" }, types.LifecycleStuck},
 	} {
 		f := changing()
 		f.journal.Began, f.journal.Sum, f.evidence.disk = f.uptime-patchFor, sum64, patch

@@ -123,6 +123,8 @@ type Component struct {
 	lacked    time.Duration // as in facts
 	checked   *checked
 	tried     time.Duration // uptime of the last call
+	listed    time.Duration // as in facts
+	unlisted  error
 	looked    string
 	witnesses types.Witnesses
 	stamps    types.HeardK3sStamps
@@ -253,6 +255,12 @@ func (c *Component) gathers(ctx context.Context, f facts, a action) {
 // collect notes what a call has listed.
 func (c *Component) collect(r result) {
 	c.tried, c.checked = c.Uptime(), r.checked
+	switch {
+	case r.checked != nil:
+		c.listed, c.unlisted = c.tried, nil
+	case r.call == check:
+		c.unlisted = r.err
+	}
 	if r.call == renew || r.call == putBack {
 		c.hold.reset = time.Time{} // its files are looked at again
 	}
@@ -274,6 +282,7 @@ func (c *Component) look() facts {
 	if c.began == 0 {
 		c.began = f.uptime
 	}
+	f.listed, f.unlisted = max(c.listed, c.began), c.unlisted
 	f.agent, f.hour, f.kubeInit = f.uptime-c.began, c.Hour, c.K3s.HasSupervisor()
 	var there bool
 	f.journal, there = c.Journal.Get(types.Global)

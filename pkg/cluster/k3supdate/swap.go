@@ -16,7 +16,8 @@ const (
 	restartStaged = 30 * time.Second
 	soon          = time.Second
 	// rebootFor is how long k3s, with the new binary in its place, is not stopped beside a node that may
-	// reboot without the drain lock: one whose drain a person has forced may never do so.
+	// reboot without the drain lock: one whose drain a person has forced may never do so; and how long the
+	// change waits there for a volume that is rebuilt.
 	rebootFor = 30 * time.Minute
 )
 
@@ -110,6 +111,16 @@ func (f facts) acts(a *action, target string) {
 			f.checks(a)
 			return
 		}
+		if worse := f.worsened(); worse != "" && !back {
+			if p.PID != 0 && f.uptime >= j.Began+rebootFor { // what rebuilds it may wait for the lock of this change
+				j.Commit, s.Commit = "", ""
+				f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s is taken back, because %s.", j.From, j.To, worse))
+				return
+			}
+			s.Reason += " It is not restarted yet: " + worse + "."
+			f.checks(a)
+			return
+		}
 		if f.unstopped() {
 			j.Began = f.uptime // from now on it may take its time
 		}
@@ -142,10 +153,16 @@ func (f facts) mustNot() (why string, reboots bool) {
 	if f.lacked == 0 || f.uptime < f.lacked+rebootFor {
 		why = f.reboots()
 	}
-	if why != "" || f.journal.Sum == "" || f.released("Volumes") { // without Sum the wait would be a failure of the version
-		return why, why != ""
+	return why, why != ""
+}
+
+// worsened names a volume that has become degraded since the change began, where the binary was staged.
+// Without one the wait for it would be a failure of the version.
+func (f facts) worsened() string {
+	if f.journal.Sum == "" || f.released("Volumes") {
+		return ""
 	}
-	return f.degraded(), false
+	return f.degraded()
 }
 
 // failedTo says why the last call of that kind failed, "" where it did not.

@@ -457,8 +457,14 @@ func TestAChangeForWhichAnotherServerIsAwayWaitsAndDoesNotFail(t *testing.T) {
 	}
 	f.node(1, func(n *types.Node) { n.Ready = types.ConditionTrue }) // it is back, and its replica is rebuilt
 	f.checked.storage.Volumes = []types.Volume{{Name: "pv-1", State: "attached", Robustness: "degraded", Replicas: []types.Replica{{Node: "n1"}, {Node: "n2"}}}}
-	if a := decide(f); a.call == restart || a.journal.Failed.To != "" || !strings.Contains(a.status.Reason, "It is not restarted yet: volume pv-1, which has a replica on this node, is not healthy") {
+	const lacks = "volume pv-1, which has a replica on this node, is not healthy"
+	soon := f
+	soon.journal.Began, soon.process.Start = f.uptime-rebootFor+1, f.uptime-time.Hour
+	if a := decide(soon); a.call == restart || a.journal.Failed.To != "" || !strings.Contains(a.status.Reason, "It is not restarted yet: "+lacks) {
 		t.Errorf("call %d, %s, %+v", a.call, a.status.Reason, a.journal)
+	}
+	if a := decide(f); a.call == restart || a.journal.Failed.To != "" || a.journal.Step != types.K3sStepReturn || !a.journal.Restarted || !strings.Contains(a.status.Reason, "is taken back, because "+lacks) {
+		t.Errorf("after half an hour: call %d, %s, %+v", a.call, a.status.Reason, a.journal)
 	}
 	released := f
 	released.release = types.K3sReleaseRequest{Version: patch, Without: []string{"Volumes"}, RequestedAt: f.now}
