@@ -193,6 +193,15 @@ func TestATableIsNotCalledWholeForLongAfterItsWatchHasEnded(t *testing.T) {
 	})
 }
 
+// onlyBody is an answer whose header was sent before.
+type onlyBody struct {
+	http.ResponseWriter
+	header http.Header
+}
+
+func (b onlyBody) Header() http.Header { return b.header }
+func (onlyBody) WriteHeader(int)       {}
+
 // Until the list that follows the end of a watch has come, the table is as it was, and called whole.
 func TestWhatAWitnessSaysWhileTheTableOfNodesLagsIsOfUnknownAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -232,7 +241,7 @@ func TestWhatAWitnessSaysWhileTheTableOfNodesLagsIsOfUnknownAge(t *testing.T) {
 			select {
 			case <-r.Context().Done():
 			case <-time.After(25 * time.Second):
-				api.ServeHTTP(w, r)
+				api.ServeHTTP(onlyBody{w, http.Header{}}, r)
 			}
 		})
 		var node atomic.Pointer[http.HandlerFunc]
