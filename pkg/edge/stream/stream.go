@@ -138,6 +138,9 @@ func (s Server) handler() (http.Handler, error) {
 		Transport:     transports{follow: follow, other: other},
 		ErrorLog:      stdlog.New(io.Discard, "", 0),
 		ModifyResponse: func(a *http.Response) error {
+			if cause := context.Cause(a.Request.Context()); errors.As(cause, &offlineError{}) { // as in following
+				return cause
+			}
 			if a.StatusCode != http.StatusSwitchingProtocols { // which is written to as well
 				a.Body = following{a.Body, a.Request.Context()}
 			}
