@@ -276,7 +276,7 @@ func (n *node) loses(why string, again time.Duration) {
 	n.ends()
 }
 
-// boots again; nothing in /run is left.
+// comes is the device that boots again; nothing in /run is left.
 func (n *node) comes() {
 	n.up, n.upAt, n.booted = true, time.Time{}, time.Now()
 	n.boots++

@@ -431,7 +431,7 @@ func (f facts) untouched() bool {
 // errVolumes is that the nodes were listed, and the volumes could not be: of that k3s is not to blame.
 var errVolumes = errors.New("list volumes")
 
-// fails says since when the cluster could not be listed, "" where it is not for long.
+// fails says why the cluster could not be listed for long, "" where it could.
 func (f facts) fails() string {
 	if f.unlisted == nil || f.uptime < max(f.listed, f.journal.Began)+seenAfter {
 		return ""

@@ -103,21 +103,19 @@ func (f facts) acts(a *action, target string) {
 			a.call = restore
 		}
 	case inPlace && stale && once && (wrong || back) && (p.PID != 0 || f.kubeInit && j.Sum != "") && f.uptime >= j.Began+after:
-		if why, reboots := f.mustNot(); why != "" && !back {
-			s.Reason += " It is not restarted yet: " + why + "."
+		why, reboots := f.mustNot()
+		worse := f.worsened()
+		switch {
+		case back:
+		case why == "" && worse != "" && p.PID != 0 && f.uptime >= j.Began+rebootFor: // what rebuilds it may wait for the lock of this change
+			j.Commit, s.Commit = "", ""
+			f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s is taken back, because %s.", j.From, j.To, worse))
+			return
+		case why != "" || worse != "":
+			s.Reason += " It is not restarted yet: " + cmp.Or(why, worse) + "."
 			if reboots {
 				a.lacked = cmp.Or(f.lacked, f.uptime)
 			}
-			f.checks(a)
-			return
-		}
-		if worse := f.worsened(); worse != "" && !back {
-			if p.PID != 0 && f.uptime >= j.Began+rebootFor { // what rebuilds it may wait for the lock of this change
-				j.Commit, s.Commit = "", ""
-				f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s is taken back, because %s.", j.From, j.To, worse))
-				return
-			}
-			s.Reason += " It is not restarted yet: " + worse + "."
 			f.checks(a)
 			return
 		}

@@ -171,13 +171,13 @@ func (c *Component) spare(nodes map[string]types.Node, own types.Node, others []
 	if !limited || slices.Contains(witnesses, own.Name) {
 		return limited, false, nil
 	}
-	before, known, now := map[string]types.Node{}, map[string]bool{}, time.Now()
-	seen := c.heard.Seen(now, c.Uptime())
+	before, known, now, uptime := map[string]types.Node{}, map[string]bool{}, time.Now(), c.Uptime()
+	seen := c.heard.Seen(now, uptime)
 	for name, n := range nodes {
 		if n.Witness == nil || n.Foreign() || name >= own.Name && !slices.Contains(witnesses, name) {
 			continue
 		}
-		if c.Uptime()-c.heard[name].First > types.WitnessFresh { // also one of unknown age, which others believe for longer
+		if uptime-c.heard[name].First > types.WitnessFresh { // also one of unknown age, which others believe for longer
 			continue
 		}
 		before[name] = n

@@ -19,7 +19,8 @@ func (s *state) updateCluster(f *facts) {
 	s.updatePeers(f)
 	s.updateCordons(f)
 	was := m.lease
-	if was.Version = f.lockLease.Version; f.lockLease != was { // volumes that are added make it no other lock
+	was.Version = f.lockLease.Version // volumes that are added make it no other lock
+	if f.lockLease != was {
 		m.leased = f.now
 	}
 	m.lease = f.lockLease

@@ -129,7 +129,8 @@ func giveBackRule(in call, r reading, out outcome) next {
 	case !unread && needed(ended, heard{}, r.nodes, r.storage) == "":
 		return next{do: freeLock, lock: r.lock, out: out}
 	}
-	if out.weighed = !unread; r.lock.Ended {
+	out.weighed = !unread
+	if r.lock.Ended {
 		return next{out: out}
 	}
 	return next{do: writeLock, lock: ended, regardless: true, out: out}
