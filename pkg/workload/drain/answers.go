@@ -41,7 +41,7 @@ func (s *state) noteSilence(now time.Duration, done runningCall, out outcome) {
 	m := &s.mem
 	// The conditions are for people: that they cannot be shown ends no drain.
 	silent := errors.Is(out.err, types.ErrNoAnswer) && done.verb != conditions
-	if done.cut || silent {
+	if done.cut || silent && done.verb != uncordon { // or one that is tried for ever would keep a silence from its end
 		m.late = now
 	}
 	switch {

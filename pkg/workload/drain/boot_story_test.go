@@ -233,20 +233,32 @@ func TestACordonLostAfterCompleteIsMadeAgain(t *testing.T) {
 }
 
 func TestTheCordonOfAFormerBootIsUndoneWhileAnotherNodeHasTheLock(t *testing.T) {
-	for name, trouble := range map[string]error{"": nil, "though that is not answered for long": fmt.Errorf("patch: %w", types.ErrNoAnswer)} {
+	lost := fmt.Errorf("patch: %w", types.ErrNoAnswer)
+	for name, row := range map[string]struct{ lock, uncordon error }{
+		"":                                     {nil, nil},
+		"though that is not answered for long": {nil, lost},
+		"after a lock write that was lost":     {lost, lost},
+	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, 1, func(s *stage) {
 				stop := s.run()
 				phasesOf["after a dead API"](s)
-				s.held("n2")
 				stop()
 				s.reboot("boot-2")
+				s.kube.FailVerb("setlock", row.lock)
+				s.kube.SetLock(types.DrainLock{})
+				if row.lock == nil {
+					s.held("n2")
+				}
 				s.request(&s.zedagent, deviceOp) // before the API server is asked for anything
 				defer s.run()()
+				time.Sleep(500 * time.Millisecond)
+				s.held("n2")
+				s.kube.FailVerb("setlock", nil)
 				time.Sleep(time.Minute)
 				s.cordoned(true, true) // its Node is not Ready in this boot
-				if s.ready(); trouble != nil {
-					s.kube.FailVerb("uncordon", trouble)
+				if s.ready(); row.uncordon != nil {
+					s.kube.FailVerb("uncordon", row.uncordon)
 					time.Sleep(time.Hour)
 					s.is(types.DrainStarting, deviceOp) // the API server is not dead, and n2 has the lock
 					s.kube.FailVerb("uncordon", nil)
