@@ -134,18 +134,10 @@ func (s Server) handler() (http.Handler, error) {
 				r.Out.Host = net.JoinHostPort(cmp.Or(to.Address, to.Name), strconv.Itoa(settings.StreamPort))
 			}
 		},
-		FlushInterval: -1, // a log is followed
-		Transport:     transports{follow: follow, other: other},
-		ErrorLog:      stdlog.New(io.Discard, "", 0),
-		ModifyResponse: func(a *http.Response) error {
-			if cause := context.Cause(a.Request.Context()); errors.As(cause, &offlineError{}) { // as in following
-				return cause
-			}
-			if a.StatusCode != http.StatusSwitchingProtocols { // which is written to as well
-				a.Body = following{a.Body, a.Request.Context()}
-			}
-			return nil
-		},
+		FlushInterval:  -1, // a log is followed
+		Transport:      transports{follow: follow, other: other},
+		ErrorLog:       stdlog.New(io.Discard, "", 0),
+		ModifyResponse: believe,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			to, _ := r.Context().Value(found{}).(Node)
 			cause := context.Cause(r.Context())
@@ -156,7 +148,7 @@ func (s Server) handler() (http.Handler, error) {
 			case errors.As(err, &late) && late.Timeout():
 				text = fmt.Sprintf("edge node %s has not answered within %s", to.Name, answerWithin)
 			}
-			if !errors.Is(cause, context.Canceled) { // who asked has not gone
+			if !errors.Is(cause, context.Canceled) { // neither has who asked gone, nor does this server end
 				s.Log.WithError(err).Warnf("no answer of edge node %s: %s", to.Name, text)
 			}
 			boundedhttp.Refuse(w, text, silent)
@@ -192,8 +184,17 @@ func (s Server) handler() (http.Handler, error) {
 	}), nil
 }
 
-// following is the body of an answer. Once its request was ended because the edge node is lost, it has no good
-// end: cloudcore may still have written one, as its own request has ended too.
+// believe lets an answer through, unless its request has ended: because the edge node is lost, who asked has gone, or
+// this server ends. cloudcore may still have written one then, as its own request has ended too.
+func believe(a *http.Response) error {
+	ctx := a.Request.Context()
+	if a.StatusCode != http.StatusSwitchingProtocols { // which is written to as well
+		a.Body = following{a.Body, ctx}
+	}
+	return context.Cause(ctx)
+}
+
+// following is the body of an answer. Nor has it a good end once its request has ended.
 type following struct {
 	io.ReadCloser
 	request context.Context
@@ -201,7 +202,7 @@ type following struct {
 
 func (f following) Read(p []byte) (int, error) {
 	n, err := f.ReadCloser.Read(p)
-	if cause := context.Cause(f.request); errors.Is(err, io.EOF) && errors.As(cause, &offlineError{}) {
+	if cause := context.Cause(f.request); errors.Is(err, io.EOF) && cause != nil {
 		err = cause
 	}
 	return n, err

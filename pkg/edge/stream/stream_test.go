@@ -395,19 +395,26 @@ func TestALogThatIsFollowedMayBeSilentWhileItsNodeIsReady(t *testing.T) {
 	}
 }
 
-func TestALogOfANodeThatIsLostHasNoGoodEnd(t *testing.T) {
-	for name, row := range map[string]struct{ cause, want error }{
-		"the node is lost":        {offlineError{Node{Name: "edge-1"}}, offlineError{Node{Name: "edge-1"}}},
-		"who asked has gone":      {context.Canceled, nil},
-		"the container has ended": {nil, nil},
+func TestNoAnswerIsBelievedOnceItsRequestHasEnded(t *testing.T) {
+	for name, cause := range map[string]error{
+		"the node is lost":                        offlineError{Node{Name: "edge-1"}},
+		"who asked has gone, or this server ends": context.Canceled,
+		"the container has ended":                 nil,
 	} {
 		ctx, end := context.WithCancelCause(t.Context())
-		if row.cause != nil {
-			end(row.cause)
+		r := (&http.Request{}).WithContext(ctx)
+		begun := http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader("a line"))}
+		if err := believe(&begun); err != nil {
+			t.Errorf("%s later: %v", name, err)
 		}
-		text, err := io.ReadAll(following{io.NopCloser(strings.NewReader("a line")), ctx})
-		if string(text) != "a line" || !errors.Is(err, row.want) {
+		if cause != nil {
+			end(cause)
+		}
+		if text, err := io.ReadAll(begun.Body); string(text) != "a line" || !errors.Is(err, cause) {
 			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		if err := believe(&http.Response{StatusCode: http.StatusOK, Request: r, Body: http.NoBody}); !errors.Is(err, cause) {
+			t.Errorf("%s before it answers: %v", name, err)
 		}
 		end(nil)
 	}
