@@ -276,10 +276,58 @@ func TestTheCordonOfAFormerBootIsUndoneWhileAnotherNodeHasTheLock(t *testing.T) 
 	}
 }
 
-func TestACordonOfAFormerBootIsUndoneBesideAnyOtherThatWaits(t *testing.T) {
-	idly := func(f *facts) {
-		f.self, f.lockLease.Holder, f.gates = "n1", "n2", "node n2 drains"
-		f.node.Unschedulable, f.node.CordonedBy = true, &types.Cordon{By: "zedkube"}
+func TestTheCordonOfAFormerBootIsUndoneWhileItsDrainWaitsWithoutTheLock(t *testing.T) {
+	for name, row := range map[string]struct {
+		begins, ends func(*stage)
+		why          string
+	}{
+		"for a cordon that may be a drain without the lock": {
+			func(s *stage) { s.cordonedElsewhere(0) },
+			func(s *stage) { s.node("n2", types.ConditionTrue) },
+			"node n2 is cordoned",
+		},
+		"for the quorum of etcd": {
+			func(s *stage) { s.node("n3", types.ConditionUnknown) },
+			func(s *stage) { s.node("n3", types.ConditionTrue) },
+			"no quorum: n3 is not",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				stop := s.run()
+				phasesOf["after a dead API"](s)
+				stop()
+				s.kube.SetLock(types.DrainLock{})
+				s.reboot("boot-2")
+				row.begins(s)
+				s.request(&s.zedagent, deviceOp)
+				defer s.run()()
+				time.Sleep(time.Minute)
+				s.cordoned(true, true)
+				s.ready()
+				time.Sleep(5 * time.Second)
+				s.cordoned(false, false)
+				time.Sleep(time.Hour)
+				s.is(types.DrainStarting, deviceOp)
+				s.phase(types.PhaseGates, row.why)
+				row.ends(s)
+				time.Sleep(time.Minute)
+				s.cordoned(true, true)
+				s.is(types.DrainComplete, deviceOp)
+				if n := len(s.kube.Calls("uncordon")); n != 1 {
+					t.Errorf("%d times uncordoned", n)
+				}
+			})
+		})
+	}
+}
+
+func TestWhenACordonOfAFormerBootIsUndoneAtTheGates(t *testing.T) {
+	waits := func(holder string, since time.Duration) func(*facts) {
+		return func(f *facts) {
+			f.lockLease.Holder, f.gates, f.waiting = holder, "node n2 drains", minus(since)
+			f.node.Unschedulable, f.node.CordonedBy = true, &types.Cordon{By: "zedkube"}
+		}
 	}
 	unlocked := func(f *facts) { f.unlocked = "node n3 is cordoned" }
 	later := func(f *facts) { f.retry = map[verb]time.Duration{uncordon: f.now + time.Second} }
@@ -287,10 +335,13 @@ func TestACordonOfAFormerBootIsUndoneBesideAnyOtherThatWaits(t *testing.T) {
 		f    facts
 		verb verb
 	}{
-		"another node has the lock":                 {calm(types.PhaseGates, idly), uncordon},
-		"and another one may drain without it":      {calm(types.PhaseGates, idly, unlocked), uncordon},
-		"the lock is asked for until the next time": {calm(types.PhaseGates, idly, later), enter},
-		"which may not be had beside a third one":   {calm(types.PhaseGates, idly, unlocked, later), none},
+		"another node has the lock":                 {calm(types.PhaseGates, waits("n2", 0)), uncordon},
+		"and another one may drain without it":      {calm(types.PhaseGates, waits("n2", 0), unlocked), uncordon},
+		"the lock is asked for until the next time": {calm(types.PhaseGates, waits("n2", 0), later), enter},
+		"which may not be had beside a third one":   {calm(types.PhaseGates, waits("n2", 0), unlocked, later), none},
+		"no node has the lock, for a moment":        {calm(types.PhaseGates, waits("", settle-1)), enter},
+		"or for longer":                             {calm(types.PhaseGates, waits("", settle)), uncordon},
+		"this node has it":                          {calm(types.PhaseGates, waits("n1", time.Hour)), enter},
 	} {
 		var a action
 		if gates(row.f, &a); a.verb != row.verb {

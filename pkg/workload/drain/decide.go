@@ -15,7 +15,7 @@ const (
 	sureAfter   = time.Minute
 	maxRefusals = 10
 	maxLosses   = 3                // of the cordon, to somebody else
-	settle      = 10 * time.Second // until the table shows a cordon of ours
+	settle      = 10 * time.Second // until the tables show a cordon, or a lock, of ours
 	attempts    = 5
 )
 
@@ -265,10 +265,12 @@ func gates(f facts, a *action) {
 	}
 }
 
-// cordonedIdly reports that the cordon of an earlier drain stands, as one before a boot, and another node has the
-// lock. With it no node might be schedulable for that one's pods, and its drain would go ahead as if
-// this node could take none.
+// cordonedIdly reports that the cordon of an earlier drain stands, as one before a boot, and this node does not have the
+// lock. The cordon would be of no use for hours; and beside another node that drains under the lock none might be
+// schedulable, and that drain would go ahead as if this node could take none of its pods. Where nobody is seen to have
+// the lock, it may be had in a moment, and the table may be late.
 func (f facts) cordonedIdly() bool {
 	holder := f.lockLease.Holder
-	return f.up && f.ourCordon() && !f.tieBreaker && !f.node.CordonKept && holder != "" && holder != f.self
+	return f.up && f.ourCordon() && !f.tieBreaker && !f.node.CordonKept && holder != f.node.Name &&
+		(holder != "" || f.now-f.waiting >= settle)
 }

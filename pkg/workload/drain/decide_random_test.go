@@ -131,6 +131,7 @@ func (w *world) cluster() {
 	if w.odds(4) {
 		f.came = []string{"shop/new"}
 	}
+	f.lockLease.Holder, f.waiting = []string{"", "n1", "n2"}[w.IntN(3)], w.moment()
 	f.gates, f.holds, f.check = "", "", checked{at: w.moment(), pods: []string{"shop/till"}[:w.IntN(2)]}
 	if w.odds(4) {
 		f.gates, f.holds, f.check.quorum = "gates", "holds", "no quorum"
@@ -182,6 +183,7 @@ func (w *world) obey(a action) {
 func (w *world) promises(a action) error {
 	f, draining := w.facts, drains(w.facts.rec.Phase)
 	gives := slices.Contains([]verb{uncordon, unkeep, uncordonLegacy, release}, a.verb)
+	idly := a.verb == uncordon && a.rec.Phase == inGates && f.gates != "" && !f.entered && f.lockLease.Holder != "n1"
 	switch {
 	case !slices.Contains(phases, a.rec.Phase):
 		return fmt.Errorf("phase %q", a.rec.Phase)
@@ -192,7 +194,7 @@ func (w *world) promises(a action) error {
 		return fmt.Errorf("%s within its pause", verbNames[a.verb])
 	case a.verb == uncordon && (!f.ourCordon() || f.tieBreaker || f.node.CordonKept):
 		return fmt.Errorf("a cordon is undone that is not ours")
-	case gives && (drains(a.rec.Phase) || a.rec.Phase == completed):
+	case gives && (drains(a.rec.Phase) && !idly || a.rec.Phase == completed):
 		return fmt.Errorf("%s in %s", verbNames[a.verb], a.rec.Phase)
 	case len(a.evict) > 0 && (f.rec.Phase != emptying || !f.cordoned() || a.verb != evict):
 		return fmt.Errorf("evictions from a node that takes pods")

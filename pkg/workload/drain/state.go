@@ -78,6 +78,7 @@ type drainMemory struct {
 	unseen      int           // cordons in a row that were undone before it did
 	gates       string        // what the way to the cordon waits for
 	quorum      string        // what of it is for want of quorum
+	waiting     time.Duration // since when it has waited, for whatever it is
 	enteredAt   time.Duration // when lock and quorum were had
 	check       checked
 	holds       string // what keeps the lock from being given back, or the Node from being deleted
@@ -126,9 +127,11 @@ func (s *state) update(seen observed) facts {
 	s.updateUnlocked(&f)
 	s.updateRequests(&f)
 	s.updatePods(&f)
+	gates := cmp.Or(f.unlocked, s.mem.gates)
+	s.mem.waiting = since(s.mem.waiting, f.now, gates != "" || s.mem.waiting != 0 && s.mem.enteredAt == 0) // an error is no end
 	f.rec, f.memory = s.rec, s.mem
 	f.pods = slices.Clone(s.mem.pods)
-	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock, f.goes)
+	f.gates, f.check.lock = gates, cmp.Or(f.unlocked, f.check.lock, f.goes)
 	f.entered = f.enteredAt != 0 && f.now-f.enteredAt < enteredFor && f.goes == ""
 	if f.lastErr != nil {
 		f.trouble = phrase.Cut(f.lastErr.Error(), maxError)
