@@ -98,7 +98,11 @@ func (s *state) applyResult(now time.Duration, done call, out outcome) {
 	case cordon, cordonAfterDeadAPI:
 		s.applyCordon(now, done)
 	case uncordon:
-		s.report(false, "Uncordoned", "node uncordoned: no drain is in progress")
+		why := "no drain is in progress"
+		if drains(s.rec.Phase) {
+			why = "its drain has not begun, and waits"
+		}
+		s.report(false, "Uncordoned", "node uncordoned: "+why)
 	case uncordonLegacy:
 		s.rec.Adopted = true
 		s.report(false, "FormerCordonUndone", "node uncordoned: EVE's own zedkube had cordoned it before this boot")
