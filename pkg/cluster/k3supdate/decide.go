@@ -61,6 +61,7 @@ type facts struct {
 	deviceDrain   bool // one of them asks for a drain
 	operatorDrain bool
 	lacked        time.Duration // uptime since when something delays a change for which this node is drained, or a node that may reboot delays the restart; 0 for nothing
+	ill           time.Duration // uptime since when k3s itself lacks something to run the version well; 0 where it is well
 	drain         types.NodeDrainProgress
 	leaves        bool
 	cluster       string // ID; "" for none
@@ -135,6 +136,7 @@ type action struct {
 	call      call
 	prepare   preparation
 	lacked    time.Duration   // as in facts
+	ill       time.Duration   // likewise
 	renews    bool            // the call is for a restart for certificates
 	overrides bool            // the call is for a change of the override
 	stamp     *types.K3sStamp // to be written
@@ -336,6 +338,7 @@ func (f facts) goesOn(a *action) {
 	a.again = again
 	lacks, long := f.unverified(target), patchFor
 	ill := lacks != "" && lacks != f.looking() // it was well when it was looked at last, or shows before long that it is not
+	a.ill = f.illSince(lacks)
 	if lacks == "" {
 		lacks = f.notBack()
 	}
@@ -343,6 +346,8 @@ func (f facts) goesOn(a *action) {
 		long = minorFor
 	}
 	long = time.Duration(float64(long) * f.hour.Hours())
+	lasts := time.Duration(float64(seenAfter) * f.hour.Hours())
+	returns := ill && j.Step == types.K3sStepChange && j.Commit == "" && f.canRollBack().Lacks == ""
 	switch {
 	case lacks == "":
 		*j = types.KubeLifecycleJournal{Failed: j.Failed}
@@ -370,7 +375,12 @@ func (f facts) goesOn(a *action) {
 	case !f.known && j.Step == types.K3sStepChange && f.othersAway() != "": // to return would help nobody
 		s.Phase = types.LifecycleStuck
 		s.Reason += f.othersAway() + ". It goes on when that has ended."
-	case ill && j.Step == types.K3sStepChange && j.Commit == "" && f.canRollBack().Lacks == "":
+	case returns && f.uptime < a.ill+lasts: // it may be well again in a moment
+		if f.published.Phase == types.LifecycleStuck {
+			s.Phase = types.LifecycleStuck
+		}
+		s.Reason += fmt.Sprintf("%s. It returns to %s once that has lasted for %s.", lacks, j.From, lasts)
+	case returns:
 		j.Failed = types.K3sFailure{To: j.To, Why: fmt.Sprintf("k3s did not run %s within %s: %s.", j.To, long, lacks), At: f.now.UTC().Truncate(time.Second)}
 		f.goesBack(a, j.Failed.Why)
 		return
@@ -445,6 +455,22 @@ func (f facts) looking() string {
 		return why
 	}
 	return "it is looked at whether the kubelet renews its Lease"
+}
+
+// illSince is since when k3s itself lacks something, 0 where it is well. A look shows which: until then
+// it is as it was. Where the nodes could be listed, and the volumes not, it is well; of servers that
+// are away it is not to blame.
+func (f facts) illSince(lacks string) time.Duration {
+	looks := lacks == f.looking()
+	switch {
+	case lacks == "", looks && errors.Is(f.unlisted, errVolumes), !f.known && f.othersAway() != "":
+		return 0
+	case looks:
+		return f.ill
+	case lacks == f.fails():
+		return cmp.Or(f.ill, max(f.listed, f.journal.Began))
+	}
+	return cmp.Or(f.ill, f.uptime)
 }
 
 // unverified says what shows that k3s does not run the version well, "" for nothing.

@@ -21,6 +21,7 @@ func ready() facts {
 		nodes:   []types.Node{server("n1", old), server("n2", old), server("n3", old)}, requestsKnown: true,
 		evidence: evidence{binary: good, snapshot: good, etcd: good, components: good, removed: good},
 		pods:     map[string]bool{"eve-kube-app/a": true}, off: map[string]bool{}, agent: 9 * time.Hour, conditions: conditions(types.ConditionTrue, ""),
+		ill: time.Hour, // what k3s lacks it has lacked for long
 	}
 	f.own, f.order = f.nodes[0], order(f.nodes)
 	f.checked = &checked{at: f.uptime, nodes: f.nodes}
@@ -407,7 +408,10 @@ func TestAChangeReturnsWhereItsAPIServerIsNotReadyButNotForWhatEtcdOrAPodLacks(t
 		}, types.LifecycleStuck},
 		"that of volumes, for minutes": {func(f *facts) { f.checked, f.listed, f.unlisted = nil, f.uptime-time.Hour, errVolumes }, types.LifecycleStuck},
 		"the API server":               {func(f *facts) { f.checked.unready = errors.New("etcd failed") }, types.LifecycleReturns},
-		"etcd":                         {func(f *facts) { f.evidence.at, f.evidence.etcd.lacks = f.uptime, "etcd reports NOSPACE" }, types.LifecycleStuck},
+		"the API server, for a moment": {func(f *facts) {
+			f.checked.unready, f.ill, f.published.Phase = errors.New("etcd failed"), f.uptime-seenAfter+1, types.LifecycleStuck
+		}, types.LifecycleStuck},
+		"etcd": {func(f *facts) { f.evidence.at, f.evidence.etcd.lacks = f.uptime, "etcd reports NOSPACE" }, types.LifecycleStuck},
 	} {
 		f := changing()
 		f.journal.Began, f.journal.Sum, f.evidence.disk = f.uptime-patchFor, sum64, patch
