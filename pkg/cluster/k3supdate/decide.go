@@ -83,7 +83,7 @@ type facts struct {
 	acted     acted
 	restarted time.Duration // uptime when this agent had k3s restarted
 	triedAt   time.Duration
-	listed    time.Duration // when the cluster was last listed, or the agent began
+	listed    time.Duration // when the cluster was last listed or nobody could be asked, or the agent began
 	unlisted  error         // why it could not be since
 	looked    string        // version of the drain lock that is not for a change of k3s
 	journal   types.KubeLifecycleJournal

@@ -283,7 +283,6 @@ func (c *Component) look() facts {
 	if c.began == 0 {
 		c.began = f.uptime
 	}
-	f.listed, f.unlisted = max(c.listed, c.began), c.unlisted
 	f.agent, f.hour, f.kubeInit = f.uptime-c.began, c.Hour, c.K3s.HasSupervisor()
 	var there bool
 	f.journal, there = c.Journal.Get(types.Global)
@@ -308,6 +307,10 @@ func (c *Component) look() facts {
 	if f.known || c.answered == 0 {
 		c.answered = f.uptime
 	}
+	if !f.known { // nobody could be asked
+		c.listed, c.unlisted = f.uptime, nil
+	}
+	f.listed, f.unlisted = max(c.listed, c.began), c.unlisted
 	f.unanswered, f.runs = f.uptime-c.answered, c.K3s.Runs()
 	f.nodes = types.NodesByName(nodes)
 	f.watched = f.nodes

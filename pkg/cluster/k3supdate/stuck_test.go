@@ -2,6 +2,7 @@ package k3supdate
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +108,59 @@ func TestAChangeThatIsStuckForAPodReturnsOnlyOnceK3sItselfHasLackedSomethingForM
 			})
 		})
 	}
+}
+
+func TestAListThatFailsForMinutesIsToldAndThatOfVolumesTakesNothingBack(t *testing.T) {
+	for verb, returns := range map[string]bool{"nodes": true, "storage": false} {
+		ends, stops := types.LifecycleIdle, 1
+		if returns {
+			ends, stops = types.LifecycleFailed, 2
+		}
+		play(t, "n1 n2 n3", func(s *site) {
+			a := s.stuck()
+			s.cluster.FailVerb(verb, errors.New("etcd failed"))
+			s.pass(4 * time.Minute)
+			if is := a.is(); strings.Contains(is.Reason, "could not be listed") || len(s.order) != 1 {
+				s.Fatalf("%s, after 4 min: %v changed: %s: %s", verb, s.order, is.Phase, is.Reason)
+			}
+			s.pass(3 * time.Minute)
+			is, said := a.is(), ""
+			if said = is.Reason; returns {
+				said = is.Failed.Why
+			}
+			if !strings.Contains(said, "the cluster could not be listed for 5m0s: ") || !strings.Contains(said, "etcd failed") || (is.Phase == types.LifecycleStuck) == returns {
+				s.Fatalf("%s, after 7 min: %v changed: %+v", verb, s.order, is)
+			}
+			s.pass(30 * time.Minute)
+			s.cluster.FailVerb(verb, nil)
+			s.runsPod(true)
+			s.pass(5 * time.Minute)
+			if is := a.is(); is.Phase != ends || s.cluster.Lock().Holder == "n1" || strings.Count(strings.Join(s.order, " "), "n1") != stops {
+				s.Errorf("%s, at the end: %v changed: %s: %s", verb, s.order, is.Phase, is.Reason)
+			}
+		})
+	}
+}
+
+// The other servers were away, so that nobody could be asked.
+func TestAListThatFailedBeforeTheAPIServerWasSilentTakesNothingBack(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		a := s.stuck()
+		s.cluster.FailVerb("nodes", errors.New("etcd failed"))
+		s.pass(2 * time.Minute)
+		a.disk.with(func() { a.disk.found.Etcd.HasLeader, a.disk.found.Etcd.Members = false, 3 })
+		s.pass(time.Minute)
+		s.cluster.SetFault(kubetest.Refused)
+		s.pass(10 * time.Minute)
+		s.cluster.FailVerb("nodes", nil)
+		s.cluster.SetFault(kubetest.None)
+		s.pass(time.Minute)
+		a.disk.with(func() { a.disk.found.Etcd.HasLeader = true })
+		s.pass(5 * time.Minute)
+		if is := a.is(); is.Phase != types.LifecycleStuck || is.Failed.To != "" || len(s.order) != 1 {
+			s.Errorf("%v changed: %s: %s", s.order, is.Phase, is.Reason)
+		}
+	})
 }
 
 func TestSinceWhenK3sItselfLacksSomething(t *testing.T) {
