@@ -3,6 +3,7 @@ package k3supdate
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -91,7 +92,10 @@ func (f facts) acts(a *action, target string) {
 		a.lacked = f.lacked // until it is seen that no node may reboot
 	}
 	switch {
-	case f.busy:
+	case f.busy: // with a look, as a rule: until its end what was said besides still is so
+		if strings.HasPrefix(f.published.Reason, s.Reason) {
+			s.Reason = f.published.Reason
+		}
 	case back && j.Sum != "" && f.evidence.disk == j.To:
 		why := f.failedTo(restore)
 		if why != "" {

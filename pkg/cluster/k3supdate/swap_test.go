@@ -487,6 +487,38 @@ func TestAChangeForWhichAnotherServerIsAwayWaitsAndDoesNotFail(t *testing.T) {
 	}
 }
 
+// installs has n1 put the staged patch in its place, and not yet restart k3s.
+func (s *site) installs() *agent {
+	a := s.agents[0]
+	s.stages()
+	s.pass(time.Minute)
+	s.wants(patch, false)
+	for range 60 {
+		if s.pass(5 * time.Second); a.is().Released == patch {
+			return a
+		}
+	}
+	s.Fatalf("%s: %s", a.is().Phase, a.is().Reason)
+	return nil
+}
+
+func TestWhyK3sIsNotRestartedYetIsSaidWithoutABreak(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		a := s.installs()
+		s.cluster.ChangeNode("n2", func(n *types.Node) { n.Ready = types.ConditionUnknown })
+		s.pass(2 * time.Minute)
+		first := a.is()
+		if !strings.Contains(first.Reason, "It is not restarted yet: without this node ") {
+			s.Fatalf("%v changed: %s: %s", s.order, first.Phase, first.Reason)
+		}
+		for range 60 {
+			if s.pass(5 * time.Second); a.is().Reason != first.Reason || !a.is().Since.Equal(first.Since) {
+				s.Fatalf("since %s, and then %s: %s", first.Since, a.is().Since, a.is().Reason)
+			}
+		}
+	})
+}
+
 func TestAnEtcdThatRunsWithoutTheOthersIsNoFailureOfTheVersion(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*facts)
