@@ -113,7 +113,7 @@ func (c *Component) check(ctx context.Context, own string) (*checked, error) {
 	}
 	storage, err := c.Kube.Storage(ctx, own)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errVolumes, err)
+		return nil, volumesError{err}
 	}
 	lock, err := c.Kube.DrainLock(ctx)
 	if err != nil {

@@ -438,20 +438,28 @@ func (f facts) untouched() bool {
 	return j.Step == types.K3sStepChange && !j.Ran && f.heard && f.evidence.disk != j.To && v.Binary == j.From && (v.Running == "" || v.Running == j.From)
 }
 
-// errVolumes is that the nodes were listed, and the volumes could not be: of that k3s is not to blame.
-var errVolumes = errors.New("list volumes")
+// volumesError is that the nodes were listed, and the volumes could not be: of that k3s is not to blame.
+type volumesError struct{ error }
+
+func (e volumesError) Unwrap() error { return e.error }
+
+func (f facts) onlyVolumes() bool { return errors.As(f.unlisted, new(volumesError)) }
 
 // fails says why the cluster could not be listed for long, "" where it could.
 func (f facts) fails() string {
 	if f.unlisted == nil || f.uptime < max(f.listed, f.journal.Began)+seenAfter {
 		return ""
 	}
-	return fmt.Sprintf("the cluster could not be listed for %s: %s", seenAfter, why(f.unlisted))
+	said := why(f.unlisted)
+	if list := "list volumes: "; f.onlyVolumes() && !strings.HasPrefix(said, list) { // it hangs
+		said = list + said
+	}
+	return fmt.Sprintf("the cluster could not be listed for %s: %s", seenAfter, said)
 }
 
 // looking is what lacks while the cluster is listed once more, or its volumes cannot be.
 func (f facts) looking() string {
-	if why := f.fails(); why != "" && errors.Is(f.unlisted, errVolumes) {
+	if why := f.fails(); why != "" && f.onlyVolumes() {
 		return why
 	}
 	return "it is looked at whether the kubelet renews its Lease"
@@ -463,7 +471,7 @@ func (f facts) looking() string {
 func (f facts) illSince(lacks string) time.Duration {
 	looks := lacks == f.looking()
 	switch {
-	case lacks == "", looks && errors.Is(f.unlisted, errVolumes), !f.known && f.othersAway() != "":
+	case lacks == "", looks && f.onlyVolumes(), !f.known && f.othersAway() != "":
 		return 0
 	case looks:
 		return f.ill

@@ -406,8 +406,10 @@ func TestAChangeReturnsWhereItsAPIServerIsNotReadyButNotForWhatEtcdOrAPodLacks(t
 		"the list of nodes, just now": {func(f *facts) {
 			f.checked, f.listed, f.unlisted = nil, f.uptime-seenAfter+1, errors.New("list leases: etcd failed")
 		}, types.LifecycleStuck},
-		"that of volumes, for minutes": {func(f *facts) { f.checked, f.listed, f.unlisted = nil, f.uptime-time.Hour, errVolumes }, types.LifecycleStuck},
-		"the API server":               {func(f *facts) { f.checked.unready = errors.New("etcd failed") }, types.LifecycleReturns},
+		"that of volumes, for minutes": {func(f *facts) {
+			f.checked, f.listed, f.unlisted = nil, f.uptime-time.Hour, volumesError{errors.New("list volumes: refused")}
+		}, types.LifecycleStuck},
+		"the API server": {func(f *facts) { f.checked.unready = errors.New("etcd failed") }, types.LifecycleReturns},
 		"the API server, for a moment": {func(f *facts) {
 			f.checked.unready, f.ill, f.published.Phase = errors.New("etcd failed"), f.uptime-seenAfter+1, types.LifecycleStuck
 		}, types.LifecycleStuck},

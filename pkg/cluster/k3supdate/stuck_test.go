@@ -174,9 +174,11 @@ func TestSinceWhenK3sItselfLacksSomething(t *testing.T) {
 		"it is ill now":                  {func(f *facts) { f.known, f.ill = false, 0 }, now},
 		"it was ill, and is looked at":   {func(f *facts) { f.checked = nil }, before},
 		"it was well, and is looked at":  {func(f *facts) { f.checked, f.ill = nil, 0 }, never},
-		"only its volumes are not known": {func(f *facts) { f.checked, f.unlisted = nil, errVolumes }, never},
-		"nor were they for minutes":      {func(f *facts) { f.checked, f.listed, f.unlisted = nil, 2*time.Hour, errVolumes }, never},
-		"the nodes cannot be listed":     {func(f *facts) { f.checked, f.ill, f.unlisted = nil, 0, errors.New("no") }, func(f facts) time.Duration { return f.journal.Began }},
+		"only its volumes are not known": {func(f *facts) { f.checked, f.unlisted = nil, volumesError{errors.New("list volumes: refused")} }, never},
+		"nor were they for minutes": {func(f *facts) {
+			f.checked, f.listed, f.unlisted = nil, 2*time.Hour, volumesError{errors.New("list volumes: refused")}
+		}, never},
+		"the nodes cannot be listed": {func(f *facts) { f.checked, f.ill, f.unlisted = nil, 0, errors.New("no") }, func(f facts) time.Duration { return f.journal.Began }},
 		"the other servers are away": {func(f *facts) {
 			f.known, f.evidence.at, f.found.HasEtcd, f.found.Etcd.Members = false, f.uptime, true, 3
 		}, never},

@@ -109,11 +109,15 @@ func (f facts) acts(a *action, target string) {
 	case inPlace && stale && once && (wrong || back) && (p.PID != 0 || f.kubeInit && j.Sum != "") && f.uptime >= j.Began+after:
 		why, reboots := f.mustNot()
 		worse := f.worsened()
+		lasting := worse // and may for ever: what ends it may wait for the lock of this change
+		if why != "" {
+			lasting = f.fails()
+		}
 		switch {
 		case back:
-		case why == "" && worse != "" && p.PID != 0 && f.uptime >= j.Began+rebootFor: // what rebuilds it may wait for the lock of this change
+		case lasting != "" && p.PID != 0 && f.unstopped() && f.uptime >= j.Began+rebootFor:
 			j.Commit, s.Commit = "", ""
-			f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s is taken back, because %s.", j.From, j.To, worse))
+			f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s is taken back, because %s.", j.From, j.To, lasting))
 			return
 		case why != "" || worse != "":
 			s.Reason += " It is not restarted yet: " + cmp.Or(why, worse) + "."
@@ -143,7 +147,7 @@ func (f facts) checks(a *action) {
 // a node that may reboot.
 func (f facts) mustNot() (why string, reboots bool) {
 	if f.checked == nil {
-		return "the other nodes are looked at once more", false
+		return cmp.Or(f.fails(), "the other nodes are looked at once more"), false
 	}
 	if holder := f.checked.lock.Holder; holder != f.own.Name {
 		return "this node does not have the drain lock any more", false

@@ -1,6 +1,7 @@
 package k3supdate
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -517,6 +518,40 @@ func TestWhyK3sIsNotRestartedYetIsSaidWithoutABreak(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Volumes cannot be listed from the moment on at which the binary was put in its place.
+func TestAChangeThatWaitsForAListSaysWhichAndIsTakenBackAfterHalfAnHour(t *testing.T) {
+	for name, row := range map[string]struct {
+		err  error
+		said string
+	}{
+		"refused":                {errors.New("list volumes: refused"), "list volumes: refused"},
+		"it does not answer":     {context.DeadlineExceeded, "list volumes: it takes too long"},
+		"without a word of what": {errors.New("refused"), "list volumes: refused"},
+	} {
+		play(t, "n1 n2 n3", func(s *site) {
+			a := s.installs()
+			s.cluster.FailVerb("storage", row.err)
+			s.pass(20 * time.Minute)
+			if is := a.is(); len(s.order) != 0 || is.Phase != types.LifecycleChanges || !strings.Contains(is.Reason, "It is not restarted yet: the cluster could not be listed for 5m0s: "+row.said+".") {
+				s.Fatalf("%s: %v changed: %s: %s", name, s.order, is.Phase, is.Reason)
+			}
+			s.pass(15 * time.Minute)
+			if binary, _ := a.disk.binaries(); binary != old || len(s.order) != 0 || a.is().Phase != types.LifecycleReturns {
+				s.Fatalf("%s, after half an hour: %s is in its place, %v changed: %s: %s", name, binary, s.order, a.is().Phase, a.is().Reason)
+			}
+			s.pass(30 * time.Minute)
+			if is := a.is(); is.Phase != types.LifecycleStuck || !strings.Contains(is.Reason, row.said) {
+				s.Errorf("%s, later: %s: %s", name, is.Phase, is.Reason)
+			}
+			s.cluster.FailVerb("storage", nil)
+			s.pass(30 * time.Minute)
+			if is := a.is(); is.Failed.To != "" || is.Phase != types.LifecycleIdle || s.cluster.Lock().Holder != "" || strings.Join(s.order, " ") != "n1 n2 n3" {
+				s.Errorf("%s, at the end: %v changed: %s: %s", name, s.order, is.Phase, is.Reason)
+			}
+		})
+	}
 }
 
 func TestAnEtcdThatRunsWithoutTheOthersIsNoFailureOfTheVersion(t *testing.T) {
