@@ -18,7 +18,7 @@ const (
 	soon          = time.Second
 	// rebootFor is how long k3s, with the new binary in its place, is not stopped beside a node that may
 	// reboot without the drain lock: one whose drain a person has forced may never do so; and how long the
-	// change waits there for a volume that is rebuilt.
+	// change waits there for a server that is away, a volume that is rebuilt or a list that fails.
 	rebootFor = 30 * time.Minute
 )
 
@@ -108,11 +108,7 @@ func (f facts) acts(a *action, target string) {
 		}
 	case inPlace && stale && once && (wrong || back) && (p.PID != 0 || f.kubeInit && j.Sum != "") && f.uptime >= j.Began+after:
 		why, reboots := f.mustNot()
-		worse := f.worsened()
-		lasting := worse // and may for ever: what ends it may wait for the lock of this change
-		if why != "" {
-			lasting = f.fails()
-		}
+		worse, lasting := f.worsened(), f.lasting()
 		switch {
 		case back:
 		case lasting != "" && p.PID != 0 && f.unstopped() && f.uptime >= j.Began+rebootFor:
@@ -160,6 +156,17 @@ func (f facts) mustNot() (why string, reboots bool) {
 		why = f.reboots()
 	}
 	return why, why != ""
+}
+
+// lasting says what keeps k3s from being stopped and may do so for ever, "" for nothing: who ends it
+// may wait for the drain lock of this change.
+func (f facts) lasting() string {
+	if f.checked == nil {
+		return f.fails()
+	}
+	f.nodes = f.checked.nodes
+	lack, _ := f.quorum()
+	return cmp.Or(lack, f.worsened())
 }
 
 // worsened names a volume that has become degraded since the change began, where the binary was staged.

@@ -419,11 +419,11 @@ func TestTheWayBackDoesNotStopAK3sThatWasNeverRestarted(t *testing.T) { // anoth
 	}
 }
 
-// installed are facts of such a server whose binary was put in its place long ago, and whose k3s still
+// installed are facts of such a server whose binary was put in its place 25 minutes ago, and whose k3s still
 // is the one of before, because etcd needs it.
 func installed() facts {
 	f := swapping()
-	f.journal.Step, f.journal.Began, f.evidence.disk, f.evidence.staged, f.version.OnDisk = types.K3sStepChange, f.uptime-6*time.Hour, patch, "", false
+	f.journal.Step, f.journal.Began, f.evidence.disk, f.evidence.staged, f.version.OnDisk = types.K3sStepChange, f.uptime-25*time.Minute, patch, "", false
 	f.process.Start = f.journal.Began - time.Hour
 	f.node(1, func(n *types.Node) { n.Ready = types.ConditionUnknown })
 	return f
@@ -456,11 +456,20 @@ func TestAChangeForWhichAnotherServerIsAwayWaitsAndDoesNotFail(t *testing.T) {
 	if a := decide(f); !strings.Contains(a.status.Reason, "It is not restarted yet: without this node 1 of 3 etcd members would be Ready") {
 		t.Error(a.status.Reason)
 	}
+	f.journal.Began, f.process.Start = f.uptime-rebootFor, f.uptime-time.Hour
+	if a := decide(f); a.call == restart || a.journal.Failed.To != "" || a.journal.Step != types.K3sStepReturn || !a.journal.Restarted || !strings.Contains(a.status.Reason, "is taken back, because without this node 1 of 3") {
+		t.Errorf("after half an hour: call %d, %s, %+v", a.call, a.status.Reason, a.journal)
+	}
+	silent := f
+	silent.known = false // it may have quorum by now
+	if a := decide(silent); a.journal.Step != types.K3sStepChange {
+		t.Errorf("the API server is silent: %s, %+v", a.status.Reason, a.journal)
+	}
 	f.node(1, func(n *types.Node) { n.Ready = types.ConditionTrue }) // it is back, and its replica is rebuilt
 	f.checked.storage.Volumes = []types.Volume{{Name: "pv-1", State: "attached", Robustness: "degraded", Replicas: []types.Replica{{Node: "n1"}, {Node: "n2"}}}}
 	const lacks = "volume pv-1, which has a replica on this node, is not healthy"
 	soon := f
-	soon.journal.Began, soon.process.Start = f.uptime-rebootFor+1, f.uptime-time.Hour
+	soon.journal.Began++
 	if a := decide(soon); a.call == restart || a.journal.Failed.To != "" || !strings.Contains(a.status.Reason, "It is not restarted yet: "+lacks) {
 		t.Errorf("call %d, %s, %+v", a.call, a.status.Reason, a.journal)
 	}
@@ -552,6 +561,28 @@ func TestAChangeThatWaitsForAListSaysWhichAndIsTakenBackAfterHalfAnHour(t *testi
 			}
 		})
 	}
+}
+
+// n2 dies for good before k3s on n1 is restarted. Whoever removes it needs the drain lock.
+func TestAChangeForWhichAServerIsAwayForGoodIsTakenBackAndGivesItsLock(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		a := s.installs()
+		s.cluster.ChangeNode("n2", func(n *types.Node) { n.Ready = types.ConditionUnknown })
+		s.pass(25 * time.Minute)
+		if binary, _ := a.disk.binaries(); binary != patch || a.is().Phase != types.LifecycleChanges || s.cluster.Lock().Holder != "n1" {
+			s.Fatalf("%s is in its place, %v changed: %s: %s", binary, s.order, a.is().Phase, a.is().Reason)
+		}
+		s.pass(10 * time.Minute)
+		if binary, _ := a.disk.binaries(); binary != old || len(s.order) != 0 || s.cluster.Lock().Holder != "" || a.is().Phase != types.LifecycleWaits || a.is().Failed.To != "" {
+			s.Errorf("%s is in its place, %v changed, the lock is %+v: %s: %s", binary, s.order, s.cluster.Lock(), a.is().Phase, a.is().Reason)
+		}
+		a.disk.with(func() { a.disk.found.Staged, a.disk.found.Sum = k3sbinary.Staged{Version: patch}, sum64 })
+		s.cluster.ChangeNode("n2", func(n *types.Node) { n.Ready = types.ConditionTrue })
+		s.pass(30 * time.Minute)
+		if got := strings.Join(s.order, " "); got != "n1 n2 n3" {
+			s.Errorf("n2 is back, and %s changed: %s: %s", got, a.is().Phase, a.is().Reason)
+		}
+	})
 }
 
 func TestAnEtcdThatRunsWithoutTheOthersIsNoFailureOfTheVersion(t *testing.T) {
