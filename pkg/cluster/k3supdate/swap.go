@@ -57,6 +57,9 @@ func (f facts) swaps(a *action) {
 func (f facts) goesBack(a *action, why string) {
 	s, j := &a.status, &a.journal
 	j.Restarted = j.Step == types.K3sStepSwap || f.process.PID != 0 && f.process.Start < j.Began && !j.Ran // k3s was not stopped
+	if j.Restarted {
+		j.Pods, j.Volumes = nil, nil // what does not run does not for another reason
+	}
 	if j.Failed.To != "" {
 		j.Release = f.release.RequestedAt // another one is asked for after a K3sRetryRequest, too
 	}

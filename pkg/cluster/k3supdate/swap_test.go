@@ -585,6 +585,40 @@ func TestAChangeForWhichAServerIsAwayForGoodIsTakenBackAndGivesItsLock(t *testin
 	})
 }
 
+// A pod and a volume of n1 are lost while k3s waits for n2, and k3s of before has gone on all the time.
+func TestATakeBackThatStopsNothingWaitsForNoPodAndItsLockForVolumesAlone(t *testing.T) {
+	storage := func(mode string) types.Storage {
+		return types.Storage{Longhorn: true, Volumes: []types.Volume{{
+			Name: "pv-1", State: "attached", Running: true, Robustness: "healthy", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: mode}, {Node: "n3", Mode: "RW"}},
+		}}}
+	}
+	for name, row := range map[string]struct {
+		mode string // of the replica on n1
+		lock types.DrainLock
+	}{
+		"a pod":               {"RW", types.DrainLock{}},
+		"a pod and a replica": {"WO", types.DrainLock{Holder: "n1", Ended: true}},
+	} {
+		play(t, "n1 n2 n3", func(s *site) {
+			s.runsPod(true)
+			s.cluster.SetStorage(storage("RW"))
+			a := s.installs()
+			s.runsPod(false)
+			s.cluster.SetStorage(storage(row.mode))
+			s.cluster.ChangeNode("n2", func(n *types.Node) { n.Ready = types.ConditionUnknown })
+			s.pass(time.Hour)
+			if lock := s.cluster.Lock(); lock.Holder != row.lock.Holder || lock.Ended != row.lock.Ended || len(s.order) != 0 || a.is().Phase != types.LifecycleWaits {
+				s.Errorf("%s: %v changed, the lock is %+v: %s: %s", name, s.order, lock, a.is().Phase, a.is().Reason)
+			}
+			s.cluster.SetStorage(storage("RW"))
+			s.pass(5 * time.Minute)
+			if lock := s.cluster.Lock(); lock.Holder != "" {
+				s.Errorf("%s, and it is rebuilt: the lock is %+v: %s", name, lock, a.is().Reason)
+			}
+		})
+	}
+}
+
 func TestAnEtcdThatRunsWithoutTheOthersIsNoFailureOfTheVersion(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*facts)
