@@ -56,7 +56,8 @@ func (f facts) swaps(a *action) {
 // goesBack begins the way back.
 func (f facts) goesBack(a *action, why string) {
 	s, j := &a.status, &a.journal
-	j.Restarted = j.Step == types.K3sStepSwap || f.process.PID != 0 && f.process.Start < j.Began && !j.Ran // k3s was not stopped
+	former := f.process.PID != 0 && f.process.Start < j.Began || f.unstopped() && f.known && f.own.KubeletVersion == j.From
+	j.Restarted = j.Step == types.K3sStepSwap || former && !j.Ran // k3s was not stopped
 	if j.Restarted {
 		j.Pods, j.Volumes = nil, nil // what does not run does not for another reason
 	}
@@ -114,7 +115,7 @@ func (f facts) acts(a *action, target string) {
 		worse, lasting := f.worsened(), f.lasting()
 		switch {
 		case back:
-		case lasting != "" && p.PID != 0 && f.unstopped() && f.uptime >= j.Began+rebootFor:
+		case lasting != "" && f.unstopped() && f.uptime >= j.Began+rebootFor:
 			j.Commit, s.Commit = "", ""
 			f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s is taken back, because %s.", j.From, j.To, lasting))
 			return

@@ -460,6 +460,11 @@ func TestAChangeForWhichAnotherServerIsAwayWaitsAndDoesNotFail(t *testing.T) {
 	if a := decide(f); a.call == restart || a.journal.Failed.To != "" || a.journal.Step != types.K3sStepReturn || !a.journal.Restarted || !strings.Contains(a.status.Reason, "is taken back, because without this node 1 of 3") {
 		t.Errorf("after half an hour: call %d, %s, %+v", a.call, a.status.Reason, a.journal)
 	}
+	unseen := f
+	unseen.process, unseen.kubeInit = k3sprocess.Process{}, true
+	if a := decide(unseen); a.call == restart || a.journal.Step != types.K3sStepReturn || !a.journal.Restarted {
+		t.Errorf("after half an hour, and only kube-init knows the process: call %d, %s, %+v", a.call, a.status.Reason, a.journal)
+	}
 	silent := f
 	silent.known = false // it may have quorum by now
 	if a := decide(silent); a.journal.Step != types.K3sStepChange {
@@ -616,6 +621,33 @@ func TestATakeBackThatStopsNothingWaitsForNoPodAndItsLockForVolumesAlone(t *test
 				s.Errorf("%s, and it is rebuilt: the lock is %+v: %s", name, lock, a.is().Reason)
 			}
 		})
+	}
+}
+
+// Only kube-init knows the process: an operator takes back what waits, and etcd needs this server.
+func TestAReturnUnderKubeInitDoesNotStopAK3sThatWasNeverRestarted(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*facts)
+		stops  bool
+	}{
+		"it is the former one":            {func(*facts) {}, false},
+		"it was restarted":                {func(f *facts) { f.journal.Restarted = true }, true},
+		"nobody knows whether it goes on": {func(f *facts) { f.known, f.own, f.nodes = false, types.Node{}, nil }, true},
+		"it is a third one":               {func(f *facts) { f.node(0, func(n *types.Node) { n.KubeletVersion = "v1.34.3+k3s1" }) }, true},
+	} {
+		f := installed()
+		f.process, f.kubeInit = k3sprocess.Process{}, true
+		f.rollback = types.K3sRollbackRequest{Version: patch, RequestedAt: f.now}
+		row.change(&f)
+		a := decide(f)
+		if a.journal.Step != types.K3sStepReturn || a.journal.Failed.To != patch {
+			t.Errorf("%s: %s, %+v", name, a.status.Reason, a.journal)
+		}
+		f.journal, f.evidence.disk, f.version.OnDisk, f.uptime = a.journal, old, true, f.uptime+swapFor
+		f.evidence.at = f.uptime
+		if a = decide(f); (a.call == restart) != row.stops {
+			t.Errorf("%s, and it is back in its place: call %d: %s", name, a.call, a.status.Reason)
+		}
 	}
 }
 
