@@ -651,6 +651,32 @@ func TestAReturnUnderKubeInitDoesNotStopAK3sThatWasNeverRestarted(t *testing.T) 
 	}
 }
 
+// The kube container would stop it, to download the version that runs.
+func TestAFormerBinaryThatCannotBePutBackIsNotReleasedWhileTheK3sOfItGoesOn(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*facts)
+		from   bool
+	}{
+		"it goes on":                 {func(*facts) {}, false},
+		"it was stopped":             {func(f *facts) { f.process.Start = f.uptime - time.Minute }, true},
+		"nobody knows":               {func(f *facts) { f.process = k3sprocess.Process{} }, true},
+		"the former one is in place": {func(f *facts) { f.evidence.disk = old }, true},
+	} {
+		f := installed()
+		f.journal.Began = f.uptime - rebootFor
+		a := decide(f)
+		if a.journal.Step != types.K3sStepReturn || a.status.Released != patch {
+			t.Fatalf("%s: %+v, %+v", name, a.status, a.journal)
+		}
+		f.journal, f.uptime = a.journal, f.uptime+swapFor
+		f.evidence.at, f.acted = f.uptime, acted{restore, f.uptime, errors.New("EIO")}
+		row.change(&f)
+		if a = decide(f); (a.status.Released == old) != row.from {
+			t.Errorf("%s: %s is released: %s", name, a.status.Released, a.status.Reason)
+		}
+	}
+}
+
 func TestAnEtcdThatRunsWithoutTheOthersIsNoFailureOfTheVersion(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*facts)
