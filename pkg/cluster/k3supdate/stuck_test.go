@@ -163,6 +163,19 @@ func TestAListThatFailedBeforeTheAPIServerWasSilentTakesNothingBack(t *testing.T
 	})
 }
 
+func TestTheReasonOfAStuckChangeStaysWhileTheNodesAreLookedAtOnceMore(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		a := s.stuck()
+		s.pass(2 * time.Minute)
+		first := a.is()
+		for range 60 {
+			if s.pass(5 * time.Second); a.is().Reason != first.Reason || !a.is().Since.Equal(first.Since) {
+				s.Fatalf("since %s: %s; and then %s: %s", first.Since, first.Reason, a.is().Since, a.is().Reason)
+			}
+		}
+	})
+}
+
 func TestSinceWhenK3sItselfLacksSomething(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*facts)

@@ -133,7 +133,7 @@ func (f facts) acts(a *action, target string) {
 			j.Began = f.uptime // from now on it may take its time
 		}
 		j.Restarted, a.call = true, restart
-	case f.known && !wrong && f.checked == nil:
+	case f.known && !wrong: // also while the last look still counts, so that what it says goes on
 		f.checks(a)
 	}
 }
