@@ -313,6 +313,10 @@ func (f facts) goesOn(a *action) {
 	s.From, s.To, s.Kind, s.Commit, s.Released = j.From, j.To, j.Kind, j.Commit, j.To
 	s.Phase, s.Reason = types.LifecycleChanges, fmt.Sprintf("k3s changes from %s to %s: ", j.From, j.To)
 	target := j.To
+	if j.Step == types.K3sStepReturn && j.Failed.To == "" && j.Sum != "" && f.known && f.own.KubeletVersion == j.To { // it was taken back, and runs after all
+		j.Step, j.Began, j.Commit = types.K3sStepChange, f.uptime, commits(f.own, f.nodes, j.To)
+		s.Commit = j.Commit
+	}
 	if j.Step == types.K3sStepReturn {
 		s.Phase, s.Reason = types.LifecycleReturns, fmt.Sprintf("k3s returns from %s to %s: ", j.To, j.From)
 		target, s.Released = j.From, f.returned(*j)

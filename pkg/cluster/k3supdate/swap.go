@@ -71,11 +71,11 @@ func (f facts) goesBack(a *action, why string) {
 
 // returned is the version that is released on the way back: From once its binary is in its
 // place again, or the kube container would download it, with k3s stopped. Where that
-// fails, it is the only way, unless the k3s of before still runs; but kube-init of EVE 17.3
-// never comes to an end of it.
+// fails, it is the only way after a failure, unless the k3s of before still runs; but kube-init
+// of EVE 17.3 never comes to an end of it.
 func (f facts) returned(j types.KubeLifecycleJournal) string {
-	goesOn := f.process.PID != 0 && f.process.Start < j.Began && j.Restarted && f.evidence.disk == j.To
-	if j.Sum == "" || f.evidence.disk == j.From || f.uptime >= j.Began+swapFor && !f.kubeInit && !goesOn {
+	goesOn := j.Failed.To == "" || f.process.PID != 0 && f.process.Start < j.Began && j.Restarted
+	if j.Sum == "" || f.evidence.disk == j.From || f.uptime >= j.Began+swapFor && !f.kubeInit && (f.evidence.disk != j.To || !goesOn) {
 		return j.From
 	}
 	return j.To

@@ -663,7 +663,7 @@ func TestAFormerBinaryThatCannotBePutBackIsNotReleasedWhileTheK3sOfItGoesOn(t *t
 		"the former one is in place": {func(f *facts) { f.evidence.disk = old }, true},
 	} {
 		f := installed()
-		f.journal.Began = f.uptime - rebootFor
+		f.rollback = types.K3sRollbackRequest{Version: patch, RequestedAt: f.now}
 		a := decide(f)
 		if a.journal.Step != types.K3sStepReturn || a.status.Released != patch {
 			t.Fatalf("%s: %+v, %+v", name, a.status, a.journal)
@@ -673,6 +673,29 @@ func TestAFormerBinaryThatCannotBePutBackIsNotReleasedWhileTheK3sOfItGoesOn(t *t
 		row.change(&f)
 		if a = decide(f); (a.status.Released == old) != row.from {
 			t.Errorf("%s: %s is released: %s", name, a.status.Released, a.status.Reason)
+		}
+	}
+}
+
+// The kube container looked between the binary and KubeConfig, or k3s ended by itself before the former one was back.
+func TestAVersionThatRunsAfterItsChangeWasTakenBackIsNotReplacedOnTheLastServer(t *testing.T) {
+	for name, up := range map[string]bool{"it starts": false, "it runs": true} {
+		f := installed()
+		f.journal.Began, f.process.Start = f.uptime-rebootFor, f.uptime-time.Hour
+		a := decide(f)
+		if a.journal.Step != types.K3sStepReturn || a.journal.Failed.To != "" {
+			t.Fatalf("%s: %s, %+v", name, a.status.Reason, a.journal)
+		}
+		for i := range f.nodes {
+			f.node(i, func(n *types.Node) { n.KubeletVersion, n.Ready = patch, types.ConditionTrue })
+		}
+		f.journal, f.uptime = a.journal, f.uptime+swapFor
+		f.evidence.at, f.acted, f.process.Start = f.uptime, acted{restore, f.uptime, errors.New("it is gone")}, f.uptime-2*time.Minute
+		if f.known = up; up {
+			f.version.Running, f.version.OnDisk = patch, true
+		}
+		if a = decide(f); a.status.Released != patch || (a.journal.Step == types.K3sStepChange) != up || (a.journal.Commit != "") != up || a.call == restart {
+			t.Errorf("%s: call %d, %+v, %+v", name, a.call, a.status, a.journal)
 		}
 	}
 }
