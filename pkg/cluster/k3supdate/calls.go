@@ -28,7 +28,7 @@ func (c *Component) call(ctx context.Context, what call, f facts) result {
 		r.err = c.Disk.Restore(ctx, f.journal.From)
 		return c.acts(ctx, r, "restore k3s", f.journal.From, f)
 	case free, end:
-		r.err = c.free(ctx, f.own.Name, what == end)
+		r.err = c.free(ctx, f.checked.lock, what == end)
 		return r
 	case take:
 		if r.err = c.take(ctx, f); r.err != nil {
@@ -83,18 +83,15 @@ func (c *Component) take(ctx context.Context, f facts) error {
 	return err
 }
 
-// free gives the drain lock back, if it is held for a change of k3s. One that is kept says that the change has ended.
-func (c *Component) free(ctx context.Context, own string, kept bool) error {
-	lock, err := c.Kube.DrainLock(ctx)
-	if err != nil || lock.Holder != own || lock.Task != types.TaskK3sChange {
-		return err
-	}
+// free gives back the drain lock that was judged. One that is kept says that the change has ended. Where somebody has
+// written the lock since it is a conflict: the lock is read, and judged, once more.
+func (c *Component) free(ctx context.Context, judged types.DrainLock, kept bool) error {
 	if kept {
-		lock.Ended = true
-		_, err = c.Kube.SetDrainLock(ctx, lock)
+		judged.Ended = true
+		_, err := c.Kube.SetDrainLock(ctx, judged)
 		return err
 	}
-	return c.Kube.FreeDrainLock(ctx, lock)
+	return c.Kube.FreeDrainLock(ctx, judged)
 }
 
 // check lists the lock, the nodes and the volumes. Of a list without this node nothing is

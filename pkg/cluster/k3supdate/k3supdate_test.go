@@ -715,3 +715,42 @@ func TestAnUpdateOfAComponentDelaysOneNodeForAsLongAsItIsUnderWay(t *testing.T) 
 		}
 	})
 }
+
+// heldAs is a cluster whose lock is written once more after it was judged.
+type heldAs struct {
+	*kubetest.Cluster
+	then func()
+}
+
+func (h *heldAs) Ready(ctx context.Context) error { // the last look before a decision
+	if then := h.then; then != nil {
+		h.then = nil
+		then()
+	}
+	return h.Cluster.Ready(ctx)
+}
+
+func TestTheLockIsFreedAsItWasJudgedAlone(t *testing.T) {
+	play(t, "n1 n2 n3", func(s *site) {
+		a := s.agents[0]
+		a.stop()
+		worse := types.Volume{Name: "pv-9", State: "attached", Running: true, Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: "WO"}, {Node: "n3", Mode: "RW"}}}
+		s.cluster.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{worse}})
+		lock := types.DrainLock{Holder: "n1", BootID: "boot", Task: types.TaskK3sChange}
+		s.cluster.SetLock(lock) // of a change that has ended
+		lock.Volumes = map[string]int{"pv-9": 2}
+		c := a.component()
+		c.Kube = &heldAs{s.cluster, func() { s.cluster.SetLock(lock) }}
+		a.run(c)
+		s.pass(5 * time.Minute)
+		if lock := s.cluster.Lock(); lock.Volumes["pv-9"] != 2 || !lock.Ended {
+			t.Errorf("it is %+v", lock)
+		}
+		worse.Replicas[0].Mode = "RW"
+		s.cluster.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{worse}})
+		s.pass(5 * time.Minute)
+		if lock := s.cluster.Lock(); lock.Holder != "" {
+			t.Errorf("once that is whole it is %+v", lock)
+		}
+	})
+}
