@@ -286,6 +286,29 @@ type MountRecovery struct {
 	Unknown  bool          // how many there were could not be read
 }
 
+// The times of a restart of k3s for MountRecovery.
+const (
+	// MountsBackAfter is when a kubelet that renews its Lease is not the former one any more.
+	MountsBackAfter = 2 * time.Minute
+	// MountsApart is between two restarts, and how long one may take to end k3s.
+	MountsApart = 15 * time.Minute
+)
+
+// Restarted is when k3s was last restarted in this boot; 0 for never.
+func (m MountRecovery) Restarted(boot string) time.Duration {
+	if m.BootID != boot {
+		return 0
+	}
+	return m.Last
+}
+
+// Restarts reports whether that may not be over: k3s may still have to end, or its kubelet is the former one.
+// started is when the process of k3s did; 0 where only its supervisor knows.
+func (m MountRecovery) Restarts(boot string, uptime, started time.Duration) bool {
+	last := m.Restarted(boot)
+	return last > 0 && (uptime < last+MountsBackAfter || started > 0 && started < last && uptime < last+MountsApart)
+}
+
 // RepairStep is one step of a repair by this node; the last few are kept.
 type RepairStep struct {
 	At     time.Time

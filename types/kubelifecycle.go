@@ -98,12 +98,18 @@ type KubeLifecycle struct {
 	Commit        string     // a sentence where this node's change cannot be taken back; "" where it can
 	Nodes         []KubeLifecycleNode
 	Preconditions []KubeLifecyclePrecondition
-	Failed        K3sFailure       `json:",omitzero"`
-	Rollback      K3sRollback      `json:",omitzero"` // of a change that is under way
-	Restart       K3sRestartStatus `json:",omitzero"`
-	Override      K3sOverrideTurn  `json:",omitzero"`
-	Drain         NodeDrainRequest `json:",omitzero"` // of this node, for a minor version; zero while none is wanted
+	// NotBack are the pods that ran here before a change that is Stuck, and do not run again, where it lacks nothing else.
+	NotBack  []string         `json:",omitempty"`
+	Failed   K3sFailure       `json:",omitzero"`
+	Rollback K3sRollback      `json:",omitzero"` // of a change that is under way
+	Restart  K3sRestartStatus `json:",omitzero"`
+	Override K3sOverrideTurn  `json:",omitzero"`
+	Drain    NodeDrainRequest `json:",omitzero"` // of this node, for a minor version; zero while none is wanted
 }
+
+// LacksPods reports whether k3s itself has come up with a change that is Stuck. What it lacks another restart may
+// bring back, which may share the drain lock of the change.
+func (l KubeLifecycle) LacksPods() bool { return l.Phase == LifecycleStuck && len(l.NotBack) > 0 }
 
 // RequestedByK3s is who wants the drain of KubeLifecycle, among the Requesters of NodeDrainProgress.
 const RequestedByK3s = "K3S"

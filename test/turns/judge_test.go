@@ -58,6 +58,7 @@ func TestTheRulesFindWhatBreaksThem(t *testing.T) {
 		"a lock whose Node is gone":                 {[]event{volumes(row("a", "n3", "n2")), recorded, later, is(isGone, "n2", ""), holds("n1")}, ""},
 		"a return of what runs well":                {[]event{holds("n1"), is(endsK3s, "n1", "patch change"), is(isBack, "n1", ""), later, is(endsK3s, "n1", "patch return")}, "patch return [return]"},
 		"a return of what was silent":               {[]event{holds("n1"), is(endsK3s, "n1", "patch change"), is(isBack, "n1", ""), later, is(mutes, "n1", ""), is(endsK3s, "n1", "patch return")}, ""},
+		"a return of what restarts for volumes":     {[]event{holds("n1"), is(endsK3s, "n1", "patch change"), is(isBack, "n1", ""), later, is(endsK3s, "n1", byMounts), is(mutes, "n1", ""), is(endsK3s, "n1", "patch return")}, "patch return [return]"},
 		"what is left":                              {[]event{is(settled, "", "n1 is cordoned")}, "n1 is cordoned [settled]"},
 	} {
 		now := time.Duration(0)

@@ -138,7 +138,7 @@ func (n *node) change() *k3supdate.Component {
 	return &k3supdate.Component{
 		Log: n.log("k3supdate"), Pulse: &loop.Pulse{}, Version: &n.version, Override: &n.override, Settings: &n.settings, Release: &n.release, Retry: &n.retry, Rollback: &n.rollback,
 		Info: &n.info, Cluster: &n.joined, Membership: &n.member, Nodes: n.rows, AppPods: n.pods, Leases: n.leases, API: &n.api, DeviceOp: &n.device, Update: &n.update, Operator: &n.operator,
-		Drain: &n.progress, Parts: &n.parts, Conditions: &n.conditions, Kube: kube{n.cluster, n}, K3s: k3s{n, "a change"}, Disk: n, Operations: types.NoOperations{},
+		Drain: &n.progress, Parts: &n.parts, Conditions: &n.conditions, Mounts: &n.recovery, Kube: kube{n.cluster, n}, K3s: k3s{n, "a change"}, Disk: n, Operations: types.NoOperations{},
 		Certificates: &n.certs, Reset: &n.reset, LeafFiles: k3supdate.LeafFiles{Dirs: []string{filepath.Join(n.dir, "k3s")}},
 		HoldFile: filepath.Join(n.dir, "hold"), JournalFile: filepath.Join(n.dir, "journal"), BootID: n.boot(), Hour: time.Hour, Lifecycle: &n.lifecycle, Journal: &n.journal,
 	}
@@ -148,7 +148,7 @@ func (n *node) mounts() *mounts.Component {
 	return &mounts.Component{
 		Log: n.log("mounts"), Pulse: &loop.Pulse{}, Info: &n.info, Nodes: n.rows, AppPods: n.pods, Attachments: &n.attachments, Volumes: &n.volumesHere,
 		Leases: n.leases, Tables: &n.tables, API: &n.api, DeviceOp: &n.device, Update: &n.update, Operator: &n.operator, Drain: &n.progress,
-		Membership: &n.member, Parts: &n.parts, Version: &n.version, Kube: kube{n.cluster, n}, K3s: k3s{n, byMounts}, Operations: types.NoOperations{},
+		Membership: &n.member, Parts: &n.parts, Version: &n.version, Lifecycle: &n.lifecycle, Kube: kube{n.cluster, n}, K3s: k3s{n, byMounts}, Operations: types.NoOperations{},
 		Devices: n.devices, File: filepath.Join(n.dir, "mounts"), BootID: n.boot(), Recovery: &n.recovery,
 	}
 }
@@ -288,7 +288,8 @@ func (n *node) comes() {
 	n.world.happens(n.name, "boots")
 }
 
-// returns is k3s that runs again. What was stuck is mounted; some replicas do not survive it.
+// returns is k3s that runs again. What was stuck is mounted, and rarely something else is not; some replicas do not
+// survive it.
 func (n *node) returns() {
 	n.mu.Lock()
 	n.runs, n.started, n.backAt = true, time.Now(), time.Time{}
@@ -311,6 +312,9 @@ func (n *node) returns() {
 		if r := v.replicas[n.name]; r != nil && r.whole && v.healthy(n.isUp) > 1 && n.r.IntN(4) == 0 {
 			r.whole, r.failed = false, time.Now()
 		}
+	}
+	if n.world.mounts.IntN(6) == 0 {
+		n.sticks(n)
 	}
 }
 

@@ -70,7 +70,7 @@ const slack = time.Minute
 //	quorum:   nor does a node go while etcd has no quorum without it
 //	lock:     who goes has the lock
 //	recorded: the volumes that a lock has recorded are in it until they are as they were
-//	return:   no k3s is taken back that runs well
+//	return:   no k3s is taken back that runs well, or did until it was restarted for volumes that are not mounted
 //	settled:  in the end nothing is left
 //
 // A drain that is complete because its API server did not answer has looked at nothing and needs no lock; the others
@@ -83,7 +83,7 @@ func judge(nodes []string, events []event) (wrong []string) {
 	var volumes []types.Volume
 	complete, ended, rebooting := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	blind, down, gone := map[string]bool{}, map[string]time.Duration{}, map[string]bool{}
-	mute := map[string]bool{}
+	mute, remounts := map[string]bool{}, map[string]bool{}
 	since := map[string]time.Duration{} // when a condition began to hold
 	holds := func(at time.Duration, key string, is bool) {
 		if _, was := since[key]; !is {
@@ -174,7 +174,10 @@ func judge(nodes []string, events []event) (wrong []string) {
 			if e.Node == n && (e.Kind == mutes || e.Kind == hears) {
 				mute[n] = e.Kind == mutes
 			}
-			holds(e.At, "runs "+n, !is && !mute[n])
+			if e.Node == n && (e.Kind == endsK3s && e.Text == byMounts || e.Kind == hears) {
+				remounts[n] = e.Kind == endsK3s
+			}
+			holds(e.At, "runs "+n, !is && !mute[n] || remounts[n])
 			holds(e.At, "shows "+n, !is && !mute[n] && complete[n])
 		}
 		isDown := func(n string) bool { _, is := down[n]; return is && !ended[n] || gone[n] }

@@ -37,6 +37,7 @@ var versions = []string{"v1.34.2+k3s1", "v1.34.3+k3s1", "v1.35.1+k3s1", "v1.35.2
 type world struct {
 	t       *testing.T
 	r       *rand.Rand // of the play alone
+	mounts  *rand.Rand // likewise, of kubelets that do not mount
 	dir     string
 	devices string
 	start   time.Time
@@ -112,7 +113,7 @@ func (n *node) log(of string) logrus.FieldLogger {
 func (w *world) isUp(name string) bool { return w.nodes[name] != nil && w.nodes[name].up }
 
 func newWorld(t *testing.T, seed uint64, dir string) *world {
-	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 15)), dir: dir, devices: filepath.Join(dir, "longhorn"), start: time.Now(), names: []string{"n1", "n2", "n3"}, nodes: map[string]*node{}}
+	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 15)), mounts: rand.New(rand.NewPCG(seed, 16)), dir: dir, devices: filepath.Join(dir, "longhorn"), start: time.Now(), names: []string{"n1", "n2", "n3"}, nodes: map[string]*node{}}
 	w.cluster = &kubetest.Cluster{Nodes: &w.rows, Pods: &w.pods, API: &pubsub.Table[types.APIStatus]{}, Leases: &w.leases, Grace: 5 * time.Second, Gate: gate}
 	for i, name := range w.names {
 		n := &node{world: w, name: name, i: i, id: uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)), up: true, booted: w.start.Add(-time.Hour), started: w.start.Add(-time.Hour), runs: true}
@@ -327,7 +328,7 @@ func (w *world) sticks(n *node) {
 	}
 }
 
-// cures is an operator who deletes the pods whose volumes are not mounted, and the volumes whose data are lost.
+// cures is an operator who deletes the pods for which zedkube restarts k3s no more, and the volumes whose data are lost.
 func (w *world) cures() {
 	w.volumes = slices.DeleteFunc(w.volumes, func(v *volume) bool {
 		lost := v.healthy(w.isUp) == 0
@@ -338,9 +339,11 @@ func (w *world) cures() {
 		return lost
 	})
 	for key, p := range w.pods.All() {
-		if p.Phase == types.PodPending {
-			w.happens(p.NodeName, "its pod "+p.Name+" is deleted")
-			_ = w.pods.Unpublish(key)
+		if n := w.nodes[p.NodeName]; p.Phase == types.PodPending && n != nil {
+			if m, _ := n.recovery.Get(types.Global); m.Phase == types.RepairGaveUp {
+				w.happens(p.NodeName, "its pod "+p.Name+" is deleted")
+				_ = w.pods.Unpublish(key)
+			}
 		}
 	}
 }
@@ -410,6 +413,11 @@ func (w *world) left() string {
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		all = append(all, w.nodes[name].left()...)
 	}
+	for _, p := range w.pods.All() {
+		if p.Phase == types.PodPending {
+			all = append(all, p.Name+" on "+p.NodeName+" does not run")
+		}
+	}
 	return strings.Join(all, "; ")
 }
 
@@ -425,8 +433,15 @@ func TestNoTwoComponentsTakeAReplicaOrAQuorum(t *testing.T) {
 	for seed := range seeds.Each(t, 3) {
 		history := play(t, seed, 6, dir)
 		played++
+		task := ""
 		for _, e := range history {
 			counts[string(e.Kind)+" "+firstWord(e)]++
+			if e.Kind == lockIs {
+				task = e.Lock.Task
+			}
+			if e.Kind == endsK3s && e.Text == byMounts && task == types.TaskK3sChange {
+				counts["ends k3s mounts, under the lock of a change"]++
+			}
 		}
 		if wrong := judge([]string{"n1", "n2", "n3"}, history); len(wrong) > 0 {
 			t.Errorf("seed %d: %s\n%s", seed, strings.Join(wrong, "; "), written(history))

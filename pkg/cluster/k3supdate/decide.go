@@ -93,9 +93,10 @@ type facts struct {
 	restartFacts
 
 	override   types.K3sOverrideStatus
-	alone      bool          // the device belongs to no cluster
-	unanswered time.Duration // for which the API server has not answered this agent
-	runs       bool          // a process of k3s is there
+	recovery   types.MountRecovery // of volumes that are not mounted
+	alone      bool                // the device belongs to no cluster
+	unanswered time.Duration       // for which the API server has not answered this agent
+	runs       bool                // a process of k3s is there
 }
 
 // acted is the last call that changed the binary.
@@ -335,22 +336,22 @@ func (f facts) goesOn(a *action) {
 	if f.version.Running == j.To || f.known && f.own.KubeletVersion == j.To {
 		j.Ran = true
 	}
-	if f.checked != nil && f.checked.at <= j.Began {
-		f.checked = nil // of before k3s was stopped
-	}
 	f.journal = *j
+	f.forgets(j.Began)
 	a.again = again
 	lacks, long := f.unverified(target), patchFor
+	pods := f.onlyPods(lacks)
 	ill := lacks != "" && lacks != f.looking() // it was well when it was looked at last, or shows before long that it is not
 	a.ill = f.illSince(lacks)
-	if lacks == "" {
-		lacks = f.notBack()
+	if lacks == "" || len(pods) > 0 {
+		lacks = cmp.Or(f.notBack(), f.remounts())
 	}
 	if j.Kind == types.K3sMinor {
 		long = minorFor
 	}
 	long = time.Duration(float64(long) * f.hour.Hours())
 	lasts := time.Duration(float64(seenAfter) * f.hour.Hours())
+	late := f.uptime >= j.Began+long && (f.known || f.agent >= seenAfter)
 	returns := ill && j.Step == types.K3sStepChange && j.Commit == "" && f.canRollBack().Lacks == ""
 	switch {
 	case lacks == "":
@@ -365,6 +366,10 @@ func (f facts) goesOn(a *action) {
 		}
 		f.gives(a)
 		return
+	case f.remounts() != "": // nothing else stops k3s meanwhile
+		if s.Reason += lacks + "."; late {
+			s.Phase = types.LifecycleStuck
+		}
 	case f.withdrawn():
 		j.Commit, s.Commit = "", ""
 		f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s is withdrawn, and has not begun to run.", j.From, j.To))
@@ -372,7 +377,10 @@ func (f facts) goesOn(a *action) {
 	case f.rollsBack():
 		f.returns(a)
 		return
-	case f.uptime < j.Began+long, !f.known && f.agent < seenAfter:
+	case !late:
+		s.Reason += lacks + "."
+	case ill && f.remounted(long):
+		s.Phase = types.LifecycleStuck
 		s.Reason += lacks + "."
 	case f.unstopped():
 		s.Reason += lacks + ", and k3s of before is not stopped yet."
@@ -389,8 +397,8 @@ func (f facts) goesOn(a *action) {
 		f.goesBack(a, j.Failed.Why)
 		return
 	default:
-		s.Phase = types.LifecycleStuck
-		s.Reason += lacks + ". An operator must investigate; the drain lock is kept until that has ended. " + j.Commit
+		f.stuck(s, lacks+". ", pods)
+		s.Reason += " " + j.Commit
 		if name := f.found.Snapshot.Name; name != "" {
 			s.Reason = strings.TrimSpace(s.Reason) + " The newest snapshot of etcd on this server is " + name + "."
 		}
@@ -398,6 +406,43 @@ func (f facts) goesOn(a *action) {
 	}
 	s.Rollback = f.canRollBack()
 	f.acts(a, target)
+}
+
+// stuck says that a change is not over in its time, where it lacks nothing but pods also which.
+func (f facts) stuck(s *types.KubeLifecycle, lacks string, pods []string) {
+	s.Phase, s.NotBack = types.LifecycleStuck, pods
+	if r := f.recovery; len(pods) > 0 && r.BootID == f.boot && (r.Phase == types.RepairWaits || r.Phase == types.RepairActs) {
+		s.Reason += lacks + "Volumes are not mounted, and k3s is restarted for that under the drain lock of this change, as MountRecovery says; the lock is kept until that has ended."
+		return
+	}
+	s.Reason += lacks + "An operator must investigate; the drain lock is kept until that has ended."
+}
+
+// forgets what was listed before k3s was stopped.
+func (f *facts) forgets(began time.Duration) {
+	if f.checked != nil && f.checked.at <= max(began, f.recovery.Restarted(f.boot)) {
+		f.checked = nil
+	}
+}
+
+// remounts says that k3s restarts for volumes that are not mounted, "" where it does not. That may be under the lock of
+// this node's change, which neither ends nor stops k3s meanwhile.
+func (f facts) remounts() string {
+	started := time.Duration(0)
+	if f.process.PID != 0 {
+		started = f.process.Start
+	}
+	if f.recovery.Restarts(f.boot, f.uptime, started) {
+		return "k3s restarts for volumes that are not mounted"
+	}
+	return ""
+}
+
+// remounted reports whether k3s was restarted for volumes that are not mounted, less than that long ago: what it
+// lacks until then is not of the change.
+func (f facts) remounted(long time.Duration) bool {
+	last := f.recovery.Restarted(f.boot)
+	return last > 0 && f.uptime < last+long
 }
 
 // unstopped reports whether k3s of before the change still runs, with its binary replaced: because
@@ -518,12 +563,33 @@ func (f facts) unverified(target string) string {
 // notBack says what ran here before and does not now, "" for nothing. Time, not the former
 // version, brings it back.
 func (f facts) notBack() string {
-	j := f.journal
-	for _, pod := range j.Pods {
-		if runs, there := f.pods[pod]; there && !runs {
-			return "pod " + pod + " ran before and does not run again"
-		}
+	if pods := f.notRunning(); len(pods) > 0 { // known also while the cluster is listed once more
+		return "pod " + pods[0] + " ran before and does not run again"
 	}
+	return f.worseOff()
+}
+
+// notRunning are the pods that ran here before, and are there and do not run.
+func (f facts) notRunning() []string {
+	return slices.DeleteFunc(slices.Clone(f.journal.Pods), func(pod string) bool {
+		runs, there := f.pods[pod]
+		return runs || !there
+	})
+}
+
+// onlyPods are those, where the change lacks nothing else. While the cluster is listed once more, which it is again
+// and again, that is as it was before.
+func (f facts) onlyPods(unverified string) []string {
+	looking := unverified == f.looking() && f.fails() == "" && f.published.LacksPods()
+	if looking || unverified == "" && f.worseOff() == "" {
+		return f.notRunning()
+	}
+	return nil
+}
+
+// worseOff says which volume, or what of etcd, is worse than before, "" for nothing.
+func (f facts) worseOff() string {
+	j := f.journal
 	for _, v := range f.checked.storage.Volumes {
 		if was, there := j.Volumes[v.Name]; there && v.State == "attached" && v.HealthyReplicas() < min(was, max(v.Wanted, 1)) && !v.HealthyOn(f.own.Name) {
 			return "volume " + v.Name + " has fewer healthy replicas than before, and none on this node"
@@ -550,6 +616,7 @@ func (f facts) underLock() bool {
 // has been read. A drain of this node that goes on under it still needs it, if it is not for k3s alone.
 func (f facts) gives(a *action) {
 	switch {
+	case f.mine() && f.remounts() != "":
 	case f.mine() && f.drain.Holds() && !slices.Equal(f.drain.Requesters, []string{types.RequestedByK3s}):
 	case f.mine() && !f.drain.Holds() && f.stillNeeded():
 		if f.underLock() {

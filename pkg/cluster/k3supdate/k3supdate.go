@@ -2,7 +2,7 @@
 // its turn: one node of the cluster after the other, under the drain lock (docs/wire.md,
 // "KubeLifecycle").
 //
-//	reads:  K3sVersionStatus, K3sOverrideStatus, settings, nodes, the drain lock, whatever makes this node go down, KubeNodeConditions, the hold file, an operator's release, retry
+//	reads:  K3sVersionStatus, K3sOverrideStatus, settings, nodes, the drain lock, whatever makes this node go down, KubeNodeConditions, MountRecovery, the hold file, an operator's release, retry
 //	        and rollback, the binaries and the etcd of k3s, K3sCertificates, CertsResetRequest
 //	writes: KubeLifecycle, KubeLifecycleJournal
 //	acts:   stages the binary of k3s, has a snapshot of etcd taken, takes and frees the drain lock, stamps the own Node, restarts k3s where its binary is
@@ -87,6 +87,7 @@ type Component struct {
 	Drain            pubsub.Reader[types.NodeDrainProgress]
 	Parts            pubsub.Reader[types.KubeClusterUpdateStatus]
 	Conditions       pubsub.Reader[types.KubeNodeConditions]
+	Mounts           pubsub.Reader[types.MountRecovery]
 	Kube             Kube
 	K3s              K3s
 	Disk             Disk
@@ -157,7 +158,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.stamping.End()
 	defer c.calling.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, loop.Sparing), c.Version, c.Override, c.Settings, c.Release, c.Retry, c.Rollback, c.Info, c.Cluster, c.Membership, c.Nodes, &c.pods,
-		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, c.Certificates, c.Reset, &c.calling, &c.stamping, &c.looking, &c.holding, &c.preparing)
+		c.Leases, c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Parts, c.Conditions, c.Mounts, c.Certificates, c.Reset, &c.calling, &c.stamping, &c.looking, &c.holding, &c.preparing)
 }
 
 // Step looks, decides and acts once.
@@ -200,8 +201,13 @@ func (c *Component) Step(ctx context.Context) error {
 	if why := a.status.Override.Reason; why != "" && why != f.published.Override.Reason && why != a.status.Reason {
 		c.Log.WithField("override", a.status.Override.Wanted).Info(why)
 	}
-	if err := c.Lifecycle.Publish(types.Global, a.status); err != nil {
+	err := c.Lifecycle.Publish(types.Global, a.status)
+	if err != nil {
 		errs = append(errs, fmt.Errorf("publish KubeLifecycle: %w", err))
+	}
+	// A restart for volumes that are not mounted is published before it reads KubeLifecycle: one of the two sees the other.
+	if now, _ := c.Mounts.Get(types.Global); a.call > take && (now.Last != f.recovery.Last || err != nil && f.published.LacksPods()) {
+		a.call, a.again = noCall, soon
 	}
 	if a.call != noCall && !c.calling.Busy() {
 		switch a.call {
@@ -362,6 +368,7 @@ func (c *Component) look() facts {
 	}
 	cluster, _ := c.Cluster.Get(types.Global)
 	f.joined = cluster.BootstrapNode || cluster.JoinServerIP != nil && cluster.JoinServerIP.String() == f.own.InternalIP
+	f.recovery, _ = c.Mounts.Get(types.Global)
 	f.certs, _ = c.Certificates.Get(types.Global)
 	f.request, _ = c.Reset.Get(types.Global)
 	var err error

@@ -64,6 +64,7 @@ type agent struct {
 	conditions pubsub.Table[types.KubeNodeConditions]
 	certs      pubsub.Table[types.K3sCertificates]
 	reset      pubsub.Table[types.CertsResetRequest]
+	recovery   pubsub.Table[types.MountRecovery]
 	lifecycle  pubsub.Table[types.KubeLifecycle]
 	journal    pubsub.Table[types.KubeLifecycleJournal]
 	hold       string
@@ -207,7 +208,7 @@ func (a *agent) component() *Component {
 	return &Component{
 		Log: log, Pulse: &loop.Pulse{}, Version: &a.version, Override: &a.override, Settings: &a.settings, Release: &a.release, Retry: &a.retry, Rollback: &a.rollback, Info: &a.info, Cluster: &a.status,
 		Membership: &a.member, Nodes: &a.nodes, AppPods: &a.site.pods, Leases: &a.leases, API: &a.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator,
-		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Kube: a.cluster, K3s: a, Disk: a.onDisk(), Operations: types.NoOperations{},
+		Drain: &a.drain, Parts: &a.parts, Conditions: &a.conditions, Mounts: &a.recovery, Kube: a.cluster, K3s: a, Disk: a.onDisk(), Operations: types.NoOperations{},
 		Certificates: &a.certs, Reset: &a.reset, LeafFiles: LeafFiles{Dirs: []string{a.hold + ".k3s"}},
 		Consent: a.consent, HoldFile: a.hold, JournalFile: a.hold + ".journal", BootID: "boot", Hour: time.Hour, Uptime: func() time.Duration { return time.Since(a.booted) },
 		Lifecycle: &a.lifecycle, Journal: &a.journal,

@@ -110,11 +110,17 @@ func (f facts) overriding(a *action) {
 	if wanted := f.overrideWanted(); f.cures(wanted) { // the lock is held, and nothing else helps this k3s
 		j.Step, j.Sum, j.Began, j.Process, j.Override, j.Ran = types.K3sStepChange, wanted, f.uptime, f.process.Start, types.K3sFailure{}, false
 	}
-	if f.checked != nil && f.checked.at <= j.Began {
-		f.checked = nil // of before k3s was stopped
-	}
 	f.journal = *j
+	f.forgets(j.Began)
 	lacks, ill := f.overrideLacks()
+	var pods []string
+	if !ill || lacks == f.looking() {
+		pods = f.onlyPods(f.unverified(j.To))
+	}
+	wait := f.remounts() != "" || ill && lacks != f.looking() && f.remounted(patchFor)
+	if len(pods) > 0 {
+		lacks = f.notBack()
+	}
 	hours := f.hour.Hours()
 	late := f.uptime >= j.Began+time.Duration(float64(patchFor)*hours) && (f.known || f.agent >= seenAfter)
 	if !ill && j.Step == types.K3sStepChange {
@@ -137,9 +143,12 @@ func (f facts) overriding(a *action) {
 		if j.Step == types.K3sStepReturn {
 			s.Phase, s.Reason, target = types.LifecycleReturns, fmt.Sprintf("k3s returns to the override %s: %s.", short(j.Former), lacks), j.Former
 		}
-		if late {
+		switch {
+		case late && wait:
 			s.Phase = types.LifecycleStuck
-			s.Reason += ` An operator must investigate; the drain lock is kept until that has ended. Another value of the setting k3s.config.override is written at once. See operations.md, "The settings of k3s".`
+		case late:
+			f.stuck(s, " ", pods)
+			s.Reason += ` Another value of the setting k3s.config.override is written at once. See operations.md, "The settings of k3s".`
 		}
 		if f.known && f.checked == nil && !f.busy {
 			f.checks(a)
@@ -173,7 +182,7 @@ func (f facts) overrideLacks() (lacks string, ill bool) {
 		return lacks, true
 	}
 	told := f.own.K3s != nil && f.own.K3s.Override.InForce == target && f.own.K3s.Override.Failed == j.Override.To
-	if lacks = f.notBack(); lacks == "" && !told {
+	if lacks = cmp.Or(f.notBack(), f.remounts()); lacks == "" && !told {
 		lacks = "the other nodes have not been told of it"
 	}
 	return lacks, false
@@ -182,7 +191,7 @@ func (f facts) overrideLacks() (lacks string, ill bool) {
 // cures reports whether the setting asks for another file than the one with which this k3s does
 // not come up, or did not.
 func (f facts) cures(wanted string) bool {
-	if wanted == "" || wanted == f.journal.Sum || wanted == f.journal.Override.To || f.uptime < f.journal.Began+unseenFor {
+	if wanted == "" || wanted == f.journal.Sum || wanted == f.journal.Override.To || f.uptime < f.journal.Began+unseenFor || f.remounts() != "" {
 		return false
 	}
 	_, ill := f.overrideLacks()

@@ -297,6 +297,8 @@ func (f facts) locked(drains bool) string {
 	}
 	i := slices.IndexFunc(f.nodes, func(n types.Node) bool { return n.Name == holder })
 	switch {
+	case f.mine() && f.remounts() != "":
+		return f.remounts() + " under the drain lock of this node"
 	case holder == "" || i < 0 || f.mine():
 		return ""
 	case holder == f.own.Name && f.checked != nil && f.checked.lock.Task == "" && !f.checked.lock.Ended && drains:

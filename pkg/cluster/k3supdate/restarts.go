@@ -221,15 +221,15 @@ func (f facts) restarting(a *action) {
 	if j.BootID != f.boot { // it has started with the boot
 		j.BootID, j.Began = f.boot, 0
 	}
-	if f.checked != nil && f.checked.at <= j.Began {
-		f.checked = nil // of before k3s was stopped
-	}
+	f.forgets(j.Began)
 	former := f.process.PID != 0 && f.process.Start < j.Began
 	unstarted := former && !j.Restored && (f.known || j.Wish == types.RestartExpired) && f.uptime >= j.Began+endsWithin
 	late := f.uptime >= j.Began+patchFor && (f.known || f.agent >= seenAfter)
 	lacks, unmoved := f.unverified(j.To), f.unmoved()
-	if lacks == "" {
-		lacks = f.notBack()
+	pods := f.onlyPods(lacks)
+	wait := f.remounts() != "" || lacks != "" && lacks != f.looking() && f.remounted(patchFor)
+	if lacks == "" || len(pods) > 0 {
+		lacks = cmp.Or(f.notBack(), f.remounts())
 	}
 	switch {
 	case lacks != "":
@@ -273,7 +273,7 @@ func (f facts) restarting(a *action) {
 			j.Restarts.Failures++
 		}
 		f.restartEnds(a, done)
-	case j.Force && !j.Restored && !f.busy && !f.known && f.uptime >= j.Began+restoreAfter && f.agent >= seenAfter:
+	case j.Force && !j.Restored && !f.busy && !f.known && f.uptime >= j.Began+restoreAfter && !f.remounted(restoreAfter) && f.agent >= seenAfter:
 		j.Restored, j.Began, a.call = true, f.uptime, putBack
 		s.Reason = "k3s did not come up with new certificates: those of before are put back."
 	case late && j.Wish == types.RestartExpired && !f.known:
@@ -284,9 +284,13 @@ func (f facts) restarting(a *action) {
 			lacks = reread
 		}
 		s.Reason = "k3s restarts for its certificates: " + lacks + "."
-		if late {
+		switch {
+		case late && wait:
 			s.Phase = types.LifecycleStuck
-			s.Reason += " An operator must investigate; the drain lock is kept until that has ended."
+		case late && former:
+			f.stuck(s, " ", nil)
+		case late:
+			f.stuck(s, " ", pods)
 		}
 		if f.known && !former && f.own.KubeletVersion == j.To && f.checked == nil && f.uptime >= f.triedAt+checkEvery {
 			a.call = check

@@ -98,6 +98,7 @@ func (f facts) acts(a *action, target string) {
 		a.lacked = f.lacked // until it is seen that no node may reboot
 	}
 	switch {
+	case f.remounts() != "":
 	case f.busy: // with a look, as a rule: until its end what was said besides still is so
 		if strings.HasPrefix(f.published.Reason, s.Reason) {
 			s.Reason = f.published.Reason

@@ -17,12 +17,11 @@ const (
 	pendingFor   = 5 * time.Minute // for which a pod may wait for its volumes as a matter of course
 	unmountedFor = 3 * time.Minute // longer than the kubelet's longest pause between two tries to mount
 	mostAttempts = 3
-	// apart is between two restarts of k3s, how long one may take to end it, and how long no
-	// pod may wait before an episode is over: a pod that is made again does not begin a new one.
-	apart = 15 * time.Minute
-	// backAfter is when a kubelet that renews its Lease is not the former one any more. It is
-	// longer than span.LongestGap: what a pod has waited for begins again.
-	backAfter  = 2 * time.Minute
+	// apart is also how long no pod may wait before an episode is over: a pod that is made again
+	// does not begin a new one.
+	apart = types.MountsApart
+	// backAfter is longer than span.LongestGap: what a pod has waited for begins again.
+	backAfter  = types.MountsBackAfter
 	lastResort = time.Hour        // of waiting before the cluster's API server is restarted for it
 	announced  = 10 * time.Minute // for which that is published before
 	again      = 10 * time.Second // while pods wait, or the drain lock is kept
@@ -47,8 +46,9 @@ type facts struct {
 	noRestart string             // why k3s cannot be restarted, "" where it can
 	gate      string             // what a restart must not meet, "" for nothing
 	lock      types.Lease        // the drain lock
-	off       string             // its holder, if that is proved off; "" if not
-	tie       string             // UUID of the cluster's tie-breaker, "" for none
+	change    types.KubeLifecycle
+	off       string // its holder, if that is proved off; "" if not
+	tie       string // UUID of the cluster's tie-breaker, "" for none
 	published types.MountRecovery
 	memory
 }
@@ -111,23 +111,25 @@ type action struct {
 
 func decide(f facts) action {
 	a := action{status: f.remembered(), memory: f.memory}
+	s := &a.status
 	ours := f.lock.Task == types.TaskK3s && f.lock.Holder == f.own.Name
-	if len(f.pods) > 0 || ours {
+	restarts := s.Restarts(f.boot, f.uptime, f.started())
+	if len(f.pods) > 0 || ours || f.hasChange() && restarts {
 		a.again = again
 	}
-	s := &a.status
 	switch {
 	case !f.known:
 		a.spans = nil // what has lasted begins again
 		return a
 	case ours:
-		// A supervisor may take its time before it ends k3s.
-		former := f.process.PID != 0 && f.process.Start < s.Last && f.uptime < s.Last+apart
-		a.release = f.uptime >= max(s.Last+backAfter, f.tried+again) && !former
+		a.release = f.uptime >= max(backAfter, f.tried+again) && !restarts
 		s.Phase, s.Reason = types.RepairActs, "The drain lock is kept until the kubelet of this node is back after a restart of k3s."
 		if f.kept != "" {
 			s.Reason += " It could not be released: " + f.kept + "."
 		}
+		return a
+	case f.hasChange() && restarts && s.Attempts > 0:
+		s.Phase, s.Reason = types.RepairActs, fmt.Sprintf("k3s was restarted under the drain lock of the change of k3s of this node, attempt %d of %d: it is waited for the kubelet.", s.Attempts, mostAttempts)
 		return a
 	}
 	a.spans = map[string]span.Span{}
@@ -219,7 +221,7 @@ func (f facts) judge(a *action, degraded string) {
 		s.Reason = "k3s is not restarted yet: " + f.gate + "."
 	case f.own.Ready != types.ConditionTrue:
 		s.Reason = "k3s is not restarted while this node is not Ready."
-	case isNeeded(types.DrainLock{Holder: f.lock.Holder, Task: f.lock.Task, BootID: f.lock.BootID}, f.off, f.tie, f.nodes):
+	case !f.shares() && isNeeded(types.DrainLock{Holder: f.lock.Holder, Task: f.lock.Task, BootID: f.lock.BootID}, f.off, f.tie, f.nodes):
 		s.Reason = "k3s is restarted after node " + f.lock.Holder + " has released the drain lock."
 	case lack != "":
 		s.Reason = "k3s is not restarted: without this node " + lack + "."
@@ -235,9 +237,30 @@ func (f facts) judge(a *action, degraded string) {
 	case f.uptime < f.pause:
 		s.Reason = "The last attempt failed: " + f.failed + "."
 	default:
-		s.Phase, s.Reason = types.RepairActs, fmt.Sprintf("k3s is restarted, attempt %d of %d.", s.Attempts+1, mostAttempts)
+		under := ""
+		if f.shares() {
+			under = " under the drain lock of the change of k3s of this node"
+		}
+		s.Phase, s.Reason = types.RepairActs, fmt.Sprintf("k3s is restarted%s, attempt %d of %d.", under, s.Attempts+1, mostAttempts)
 		a.restart = true
 	}
+}
+
+// started is when the process of k3s did, 0 where only its supervisor knows it.
+func (f facts) started() time.Duration {
+	if f.process.PID == 0 {
+		return 0
+	}
+	return f.process.Start
+}
+
+// shares reports whether k3s may be restarted under the lock of a change of k3s on this node, which is Stuck because
+// pods do not run: it would wait for them for ever, with its lock. That may be of a former boot, in which it began.
+func (f facts) shares() bool { return f.hasChange() && f.change.LacksPods() }
+
+// hasChange reports whether this node has the drain lock for a change of k3s.
+func (f facts) hasChange() bool {
+	return f.lock.Task == types.TaskK3sChange && f.lock.Holder == f.own.Name && f.own.Name != ""
 }
 
 // lasts notes that something is so, and reports whether it has been for that long.

@@ -55,9 +55,35 @@ func TestWhereverTheAgentDiesK3sIsRestartedOnceAndTheLockIsFreed(t *testing.T) {
 			for _, after := range []bool{false, true} {
 				m := &kubetest.Mortal{At: effect, After: after}
 				t.Run(m.Point("mounts"), func(t *testing.T) {
-					play(t, three, func(s *stage) { s.killed(m) })
+					play(t, three, func(s *stage) {
+						s.killed(m)
+						if lock := s.cluster.Lock(); lock.Holder != "" {
+							t.Errorf("the lock is left %+v", lock)
+						}
+					})
 				})
 			}
+		}
+	}
+}
+
+func TestWhereverTheAgentDiesK3sIsRestartedOnceUnderTheLockOfAChange(t *testing.T) {
+	for _, effect := range []string{takesLock, endsK3s, supervisor} {
+		for _, after := range []bool{false, true} {
+			m := &kubetest.Mortal{At: effect, After: after}
+			t.Run(m.Point("mounts"), func(t *testing.T) {
+				play(t, three, func(s *stage) {
+					a := s.agents["n1"]
+					lock := a.stuckChange()
+					s.killed(m)
+					if a.keeps(lock); len(s.cluster.Calls("freelock")) > 0 {
+						t.Error("it is the change's to free")
+					}
+					if m := a.says(); m.Restarts(a.boot, time.Since(a.booted), a.process.Start) {
+						t.Errorf("the change cannot end: %+v", m)
+					}
+				})
+			})
 		}
 	}
 }
@@ -66,7 +92,7 @@ func TestWhereverTheAgentDiesK3sIsRestartedOnceAndTheLockIsFreed(t *testing.T) {
 func (s *stage) killed(m *kubetest.Mortal) {
 	a := s.agents["n1"]
 	m.Died = make(chan struct{})
-	if m.At == takesLock {
+	if m.At == takesLock && s.cluster.Lock().Holder == "" {
 		s.cluster.SetLock(types.DrainLock{Holder: "n9", BootID: "boot"}) // whose Node is gone
 	}
 	if m.At == supervisor {
@@ -87,7 +113,4 @@ func (s *stage) killed(m *kubetest.Mortal) {
 	s.start("n1")
 	s.pass(time.Hour)
 	a.is(1, types.RepairWell, "")
-	if lock := s.cluster.Lock(); lock.Holder != "" {
-		s.Errorf("the lock is left %+v", lock)
-	}
 }

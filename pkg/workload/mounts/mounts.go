@@ -1,7 +1,7 @@
 // Package mounts restarts k3s where its kubelet does not mount volumes that are attached
 // (docs/wire.md, "MountRecovery").
 //
-//	reads:  app pods, volumes and VolumeAttachments of this node, nodes, the drain lock, whatever makes this node go down
+//	reads:  app pods, volumes and VolumeAttachments of this node, nodes, the drain lock, KubeLifecycle, whatever makes this node go down
 //	writes: MountRecovery
 //	acts:   under the drain lock: restarts k3s
 package mounts
@@ -75,6 +75,7 @@ type Component struct {
 	Membership       pubsub.Reader[types.ClusterMembership]
 	Parts            pubsub.Reader[types.KubeClusterUpdateStatus] // as reported in this boot
 	Version          pubsub.Reader[types.K3sVersionStatus]
+	Lifecycle        pubsub.Reader[types.KubeLifecycle]
 	Kube             Kube
 	K3s              K3s
 	Operations       types.OperationLog
@@ -96,7 +97,7 @@ type Component struct {
 func (c *Component) Run(ctx context.Context) {
 	defer c.calling.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, loop.Sparing), c.Info, c.Nodes, &c.pods, c.Attachments, c.Volumes, c.Leases, c.Tables,
-		c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Membership, c.Parts, c.Version, &c.calling)
+		c.API, c.DeviceOp, c.Update, c.Operator, c.Drain, c.Membership, c.Parts, c.Version, c.Lifecycle, &c.calling)
 }
 
 // Step looks, decides and acts once.
@@ -173,6 +174,7 @@ func (c *Component) look() facts {
 		f.volumes[v.Claim] = volume{v, v.State == "attached" && attached[v.Name] && err == nil}
 	}
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
+	f.change, _ = c.Lifecycle.Get(types.Global)
 	if holder := nodes[f.lock.Holder]; f.known && holder.Name != "" && holder.Name != f.own.Name {
 		now := time.Now()
 		if off, _ := types.Gone(holder, nodes, c.witnesses.Seen(now, f.uptime), now); off {
@@ -228,21 +230,23 @@ func (c *Component) goesDown(own string) string {
 
 // restart restarts k3s under the drain lock, and keeps that; after an error k3s goes on as
 // before. What was true at the decision is looked at again under the lock, and what changes
-// any moment right before.
+// any moment right before. The lock of this node's change of k3s is shared: it stays as it is, and is the change's to free.
 func (c *Component) restart(ctx context.Context, f facts, a action) error {
 	lock, nodes, err := c.lockAndNodes(ctx)
 	if err != nil {
 		return err
 	}
-	if isNeeded(lock, f.off, f.tie, nodes) {
+	shared := c.shares(lock, f.own.Name)
+	if !shared && isNeeded(lock, f.off, f.tie, nodes) {
 		return fmt.Errorf("%w: node %s holds the drain lock", types.ErrConflict, lock.Holder)
 	}
 	if err := c.rebuilt(ctx, lock, f.off, nodes); err != nil {
 		return err
 	}
-	mine, err := c.Kube.SetDrainLock(ctx, types.DrainLock{
-		Holder: f.own.Name, BootID: f.own.BootID, Since: time.Now().UTC(), Task: types.TaskK3s, Version: lock.Version,
-	})
+	if !shared { // else it is written as it is: a free that was decided before fails from now on
+		lock = types.DrainLock{Holder: f.own.Name, BootID: f.own.BootID, Since: time.Now().UTC(), Task: types.TaskK3s, Version: lock.Version}
+	}
+	mine, err := c.Kube.SetDrainLock(ctx, lock)
 	if err != nil {
 		return err
 	}
@@ -252,9 +256,8 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 		a.status.Last = c.Uptime()
 		err = c.publish(a.status)
 		if err == nil {
-			err = c.K3s.Restart(ctx, f.process)
-			types.Did(ctx, c.Operations, "restart k3s", "node/"+f.own.Name, err)
-			if !errors.Is(err, k3sprocess.ErrNothingDone) {
+			err = c.tell(ctx, f, mine)
+			if !errors.Is(err, k3sprocess.ErrNothingDone) && !errors.Is(err, errChange) {
 				if err != nil {
 					c.Log.WithError(err).Warn(marker + "it is not known whether k3s restarts")
 				}
@@ -263,11 +266,34 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 			err = errors.Join(err, c.publish(before))
 		}
 	}
+	if shared {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freeTimeout) // that of the call may have ended
 	defer cancel()
 	if failed := c.Kube.FreeDrainLock(ctx, mine); failed != nil && !errors.Is(failed, types.ErrConflict) {
 		err = errors.Join(err, failed)
 	}
+	return err
+}
+
+// errChange is that this node's change of k3s does not share its lock any more. Nothing was done then.
+var errChange = fmt.Errorf("%w: this node changes k3s", types.ErrConflict)
+
+// shares reports whether the drain lock is that of a change of k3s on this node that is Stuck because pods do not run.
+func (c *Component) shares(lock types.DrainLock, own string) bool {
+	change, _ := c.Lifecycle.Get(types.Global)
+	return lock.Holder == own && lock.Task == types.TaskK3sChange && !lock.Ended && change.LacksPods()
+}
+
+// tell has k3s restarted. A change whose lock is shared looks at MountRecovery before it ends, or stops k3s itself, and
+// after it has published that: as that has the restart already, one of the two sees the other.
+func (c *Component) tell(ctx context.Context, f facts, mine types.DrainLock) error {
+	if mine.Task == types.TaskK3sChange && !c.shares(mine, f.own.Name) {
+		return errChange
+	}
+	err := c.K3s.Restart(ctx, f.process)
+	types.Did(ctx, c.Operations, "restart k3s", "node/"+f.own.Name, err)
 	return err
 }
 
@@ -305,6 +331,8 @@ func (c *Component) stillAllowed(ctx context.Context, f facts, a action, mine ty
 		return err
 	case lock.Version != mine.Version:
 		return errors.New("the drain lock was taken away meanwhile")
+	case mine.Task == types.TaskK3sChange && !c.shares(lock, f.own.Name):
+		return errChange
 	}
 	if why := c.goesDown(f.own.Name); why != "" {
 		return errors.New(why)

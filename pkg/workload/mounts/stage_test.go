@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,7 @@ type agent struct {
 	member      pubsub.Table[types.ClusterMembership]
 	parts       pubsub.Table[types.KubeClusterUpdateStatus]
 	version     pubsub.Table[types.K3sVersionStatus]
+	lifecycle   pubsub.Table[types.KubeLifecycle]
 	recovery    disk
 	logs        *logtest.Hook
 	devices     string
@@ -164,7 +166,7 @@ func (a *agent) Restart(_ context.Context, found k3sprocess.Process) error {
 	if found != a.process {
 		a.Errorf("%s: %+v is to end, but k3s is %+v", a.name, found, a.process)
 	}
-	if lock := a.cluster.Lock(); lock.Holder != a.name || lock.Task != types.TaskK3s {
+	if lock := a.cluster.Lock(); lock.Holder != a.name || lock.Task != types.TaskK3s && !(lock.Task == types.TaskK3sChange && a.change().LacksPods()) {
 		a.Errorf("%s restarts k3s while the lock is %+v", a.name, lock)
 	}
 	a.restarts = append(a.restarts, time.Now())
@@ -206,14 +208,17 @@ func (s *stage) component(name string) *Component {
 	return &Component{
 		Log: log, Pulse: &loop.Pulse{}, Info: &a.info, Nodes: &s.nodes, AppPods: &s.pods, Attachments: &a.attachments, Volumes: &a.volumes,
 		Leases: &s.leases, Tables: &a.tables, API: &s.api, DeviceOp: &a.device, Update: &a.update, Operator: &a.operator, Drain: &a.drain,
-		Membership: &a.member, Parts: &a.parts, Version: &a.version, Kube: a.kube, K3s: a.k3s, Operations: a,
+		Membership: &a.member, Parts: &a.parts, Version: &a.version, Lifecycle: &a.lifecycle, Kube: a.kube, K3s: a.k3s, Operations: a,
 		Devices: a.devices, File: a.file, BootID: a.boot, Uptime: func() time.Duration { return time.Since(a.booted) }, Recovery: &a.recovery,
 	}
 }
 
 // start runs the agent of a node, perhaps after an earlier run.
 func (s *stage) start(name string) *agent {
-	a, c := s.agents[name], s.component(name)
+	return s.runs(s.agents[name], s.component(name))
+}
+
+func (s *stage) runs(a *agent, c *Component) *agent {
 	ctx, cancel := context.WithCancel(types.ActAs(s.Context(), "mounts"))
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
@@ -232,6 +237,27 @@ func (a *agent) told() int {
 func (s *stage) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
+}
+
+func (a *agent) change() types.KubeLifecycle {
+	l, _ := a.lifecycle.Get(types.Global)
+	return l
+}
+
+// stuckChange is one of this node that lacks the pod alone, with its lock.
+func (a *agent) stuckChange() types.DrainLock {
+	_ = a.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleStuck, NotBack: []string{"eve-kube-app/app-" + a.name}})
+	a.cluster.SetLock(types.DrainLock{Holder: a.name, BootID: a.boot, Since: a.began, Task: types.TaskK3sChange, Volumes: map[string]int{"pv-" + a.name: 0, "pv-other": 0}})
+	return a.cluster.Lock()
+}
+
+// keeps checks that the lock is as it was, but for its version.
+func (a *agent) keeps(was types.DrainLock) {
+	a.Helper()
+	is := a.cluster.Lock()
+	if was.Version = is.Version; !reflect.DeepEqual(is, was) {
+		a.Errorf("the lock is %+v, and was %+v", is, was)
+	}
 }
 
 func (a *agent) says() types.MountRecovery {

@@ -1,0 +1,211 @@
+package mounts
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/test/kubetest"
+	"github.com/zedkube/zedkube/types"
+)
+
+const underChange = "under the drain lock of the change of k3s of this node, attempt 1 of 3"
+
+// The change waits for the pod, and the pod for the restart.
+func TestK3sIsRestartedUnderTheLockOfThisNodesChangeThatWaitsForPods(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		lock := a.stuckChange()
+		s.start("n1")
+		s.pass(9 * time.Minute)
+		a.is(1, types.RepairActs, "k3s was restarted "+underChange)
+		a.keeps(lock)
+		if s.cluster.Lock().Version == lock.Version {
+			t.Error("a free that was decided before would count")
+		}
+		s.pass(4 * time.Minute)
+		a.is(1, types.RepairWell, "")
+		a.keeps(lock)
+		s.pass(time.Hour)
+		if a.keeps(lock); len(s.cluster.Calls("freelock")) > 0 {
+			t.Error("it is the change that ends, and frees it")
+		}
+	})
+}
+
+func TestThatIsSoAfterAReboot(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		s.cluster.ChangeNode("n1", func(n *types.Node) { n.K3s = &types.K3sStamp{Step: types.K3sStepChange} })
+		lock := a.stuckChange()
+		lock.BootID = "earlier"
+		s.cluster.SetLock(lock)
+		s.start("n1")
+		s.pass(9 * time.Minute)
+		a.is(1, types.RepairActs, "k3s was restarted "+underChange)
+		a.keeps(lock)
+	})
+}
+
+func TestAsManyAttemptsAreMadeUnderTheLockOfTheChange(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		a.cures = false
+		lock := a.stuckChange()
+		s.start("n1")
+		s.pass(3 * time.Hour)
+		a.is(3, types.RepairGaveUp, "k3s was restarted 3 times without success; an operator must investigate.")
+		for i := 1; i < len(a.restarts); i++ {
+			if d := a.restarts[i].Sub(a.restarts[i-1]); d < apart {
+				t.Errorf("restart %d comes %s after the one before", i+1, d)
+			}
+		}
+		a.keeps(lock)
+	})
+}
+
+func TestTheLockOfAChangeThatLacksMoreIsWaitedFor(t *testing.T) {
+	for name, change := range map[string]func(*agent, *types.DrainLock, *types.KubeLifecycle){
+		"it goes on":              func(_ *agent, _ *types.DrainLock, l *types.KubeLifecycle) { l.Phase = types.LifecycleChanges },
+		"it lacks something else": func(_ *agent, _ *types.DrainLock, l *types.KubeLifecycle) { l.NotBack = nil },
+		"it is another node's":    func(_ *agent, lock *types.DrainLock, _ *types.KubeLifecycle) { lock.Holder = "n2" },
+		"it is a drain's":         func(_ *agent, lock *types.DrainLock, _ *types.KubeLifecycle) { lock.Task = "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				a := s.agents["n1"]
+				lock, is := a.stuckChange(), a.change()
+				change(a, &lock, &is)
+				s.cluster.SetLock(lock)
+				_ = a.lifecycle.Publish(types.Global, is)
+				s.start("n1")
+				s.pass(time.Hour)
+				a.is(0, types.RepairWaits, "k3s is restarted after node "+lock.Holder+" has released the drain lock.")
+				a.keeps(lock)
+			})
+		})
+	}
+}
+
+// Everything else that a restart must not meet it must not meet there, either.
+func TestOtherReasonsHoldUnderTheLockOfAChange(t *testing.T) {
+	for words, change := range map[string]func(*stage, *agent){
+		"a drain of this node is requested": func(_ *stage, a *agent) { _ = a.device.Publish(types.Global, types.NodeDrainRequest{}) },
+		"without this node": func(s *stage, _ *agent) {
+			s.cluster.ChangeNode("n2", func(n *types.Node) { n.Ready = types.ConditionUnknown })
+		},
+		"is cordoned and may be draining": func(s *stage, _ *agent) {
+			s.cluster.ChangeNode("n2", func(n *types.Node) { n.Unschedulable, n.Agent = true, nil })
+		},
+		"until volumes on node n1 are rebuilt: pv-other": func(s *stage, _ *agent) {
+			lock := s.cluster.Lock()
+			lock.Volumes = map[string]int{"pv-other": 2}
+			s.cluster.SetLock(lock)
+			storage, _ := s.cluster.Storage(s.Context(), "")
+			storage.Longhorn = true
+			storage.Volumes = append(storage.Volumes, types.Volume{Name: "pv-other", State: "attached", Running: true, Robustness: "degraded", Wanted: 2, Replicas: []types.Replica{{Node: "n1", Mode: "WO"}, {Node: "n3", Mode: "RW"}}})
+			s.cluster.SetStorage(storage)
+		},
+	} {
+		t.Run(words, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				a := s.agents["n1"]
+				a.stuckChange()
+				change(s, a)
+				lock := s.cluster.Lock()
+				s.start("n1")
+				s.pass(time.Hour)
+				a.is(0, types.RepairWaits, words)
+				a.keeps(lock)
+			})
+		})
+	}
+}
+
+func TestATryThatFailsLeavesTheLockToTheChange(t *testing.T) {
+	for name, row := range map[string]struct {
+		fails func(*agent)
+		words string
+	}{
+		"nothing was done to k3s": {func(a *agent) { a.fails = errNoK3s }, "The last attempt failed: nothing was done"},
+		"this node is not Ready":  {func(a *agent) { a.cluster.SetRenewed("n1", a.began) }, "The last attempt failed: this node is not Ready"},
+		"the lock is taken away": {func(a *agent) {
+			a.kube = &meanwhile{Cluster: a.cluster, then: func() { a.cluster.SetLock(a.cluster.Lock()) }}
+		}, "The last attempt failed: the drain lock was taken away meanwhile"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				a := s.agents["n1"]
+				lock := a.stuckChange()
+				row.fails(a)
+				s.start("n1")
+				s.pass(10 * time.Minute)
+				a.is(0, types.RepairWaits, row.words)
+				if m := a.says(); m.Attempts > 0 || m.Last > 0 || len(s.cluster.Calls("freelock")) > 0 {
+					t.Errorf("it says %+v", m)
+				}
+				a.keeps(lock)
+			})
+		})
+	}
+}
+
+// meanwhile is a cluster in which something happens once the lock has been written.
+type meanwhile struct {
+	*kubetest.Cluster
+	then func()
+}
+
+func (m *meanwhile) SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error) {
+	set, err := m.Cluster.SetDrainLock(ctx, lock)
+	m.then()
+	return set, err
+}
+
+// published is MountRecovery, at whose publication something happens.
+type published struct {
+	*disk
+	then func(types.MountRecovery)
+}
+
+func (p *published) Publish(key string, m types.MountRecovery) error {
+	err := p.disk.Publish(key, m)
+	p.then(m)
+	return err
+}
+
+// The change reads MountRecovery before it ends: whichever is published later sees the other.
+func TestAChangeThatEndsBeforeTheRestartIsNotRestartedUnder(t *testing.T) {
+	ends := func(a *agent) { _ = a.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleIdle}) }
+	for name, at := range map[string]func(*agent, *Component){
+		"under the lock": func(a *agent, c *Component) { c.Kube = &meanwhile{a.cluster, func() { ends(a) }} },
+		"when the restart is published": func(a *agent, c *Component) {
+			c.Recovery = &published{&a.recovery, func(m types.MountRecovery) {
+				if m.Attempts > 0 {
+					ends(a)
+				}
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				a := s.agents["n1"]
+				lock := a.stuckChange()
+				c := s.component("n1")
+				at(a, c)
+				s.runs(a, c)
+				s.pass(10 * time.Minute)
+				if m := a.says(); a.told() > 0 || m.Attempts > 0 || m.Last > 0 || !strings.Contains(m.Reason, "has released the drain lock") {
+					t.Errorf("%d restarts, it says %+v", a.told(), m)
+				}
+				a.keeps(lock)
+				s.cluster.SetLock(types.DrainLock{}) // the change has freed it
+				s.pass(10 * time.Minute)
+				if a.told() != 1 || c.vain > 0 {
+					t.Errorf("%d restarts, it says %+v", a.told(), a.says())
+				}
+			})
+		})
+	}
+}
