@@ -84,8 +84,7 @@ func (c *Component) take(ctx context.Context, f facts) error {
 }
 
 // free gives back the drain lock that was judged. One that is kept says that the change has ended. Where somebody has
-// written the lock since, as a restart of k3s for volumes that are not mounted does first, it is a conflict: the lock is
-// read, and judged, once more.
+// written the lock since, it is a conflict: the lock is read, and judged, once more.
 func (c *Component) free(ctx context.Context, judged types.DrainLock, kept bool) error {
 	if kept {
 		judged.Ended = true

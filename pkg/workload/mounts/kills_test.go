@@ -68,7 +68,7 @@ func TestWhereverTheAgentDiesK3sIsRestartedOnceAndTheLockIsFreed(t *testing.T) {
 }
 
 func TestWhereverTheAgentDiesK3sIsRestartedOnceUnderTheLockOfAChange(t *testing.T) {
-	for _, effect := range []string{takesLock, endsK3s, supervisor} {
+	for _, effect := range []string{endsK3s, supervisor} {
 		for _, after := range []bool{false, true} {
 			m := &kubetest.Mortal{At: effect, After: after}
 			t.Run(m.Point("mounts"), func(t *testing.T) {

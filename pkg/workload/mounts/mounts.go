@@ -243,12 +243,13 @@ func (c *Component) restart(ctx context.Context, f facts, a action) error {
 	if err := c.rebuilt(ctx, lock, f.off, nodes); err != nil {
 		return err
 	}
-	if !shared { // else it is written as it is: a free that was decided before fails from now on
-		lock = types.DrainLock{Holder: f.own.Name, BootID: f.own.BootID, Since: time.Now().UTC(), Task: types.TaskK3s, Version: lock.Version}
-	}
-	mine, err := c.Kube.SetDrainLock(ctx, lock)
-	if err != nil {
-		return err
+	mine := lock
+	if !shared {
+		if mine, err = c.Kube.SetDrainLock(ctx, types.DrainLock{
+			Holder: f.own.Name, BootID: f.own.BootID, Since: time.Now().UTC(), Task: types.TaskK3s, Version: lock.Version,
+		}); err != nil {
+			return err
+		}
 	}
 	if err = c.stillAllowed(ctx, f, a, mine, nodes); err == nil {
 		before := a.status
