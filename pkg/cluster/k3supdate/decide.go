@@ -61,6 +61,7 @@ type facts struct {
 	deviceDrain   bool // one of them asks for a drain
 	operatorDrain bool
 	lacked        time.Duration // uptime since when something delays a change for which this node is drained, or a node that may reboot delays the restart; 0 for nothing
+	blocked       time.Duration // uptime since when something that may last for ever keeps k3s from being stopped for a change; 0 for nothing
 	ill           time.Duration // uptime since when k3s itself lacks something to run the version well; 0 where it is well
 	drain         types.NodeDrainProgress
 	leaves        bool
@@ -137,6 +138,7 @@ type action struct {
 	call      call
 	prepare   preparation
 	lacked    time.Duration   // as in facts
+	blocked   time.Duration   // likewise
 	ill       time.Duration   // likewise
 	renews    bool            // the call is for a restart for certificates
 	overrides bool            // the call is for a change of the override
@@ -411,8 +413,13 @@ func (f facts) goesOn(a *action) {
 // stuck says that a change is not over in its time, where it lacks nothing but pods also which.
 func (f facts) stuck(s *types.KubeLifecycle, lacks string, pods []string) {
 	s.Phase, s.NotBack = types.LifecycleStuck, pods
-	if r := f.recovery; len(pods) > 0 && r.BootID == f.boot && (r.Phase == types.RepairWaits || r.Phase == types.RepairActs) {
-		s.Reason += lacks + "Volumes are not mounted, and k3s is restarted for that under the drain lock of this change, as MountRecovery says; the lock is kept until that has ended."
+	switch r := f.recovery; {
+	case len(pods) == 0, r.BootID != f.boot:
+	case r.Phase == types.RepairActs:
+		s.Reason += lacks + "Volumes are not mounted, and k3s is restarted for that under the drain lock of this change; the lock is kept until that has ended."
+		return
+	case r.Phase == types.RepairWaits: // for a time, or for what only an operator ends
+		s.Reason += lacks + r.Reason + " The drain lock is kept until that has ended."
 		return
 	}
 	s.Reason += lacks + "An operator must investigate; the drain lock is kept until that has ended."
@@ -550,6 +557,8 @@ func (f facts) unverified(target string) string {
 		return "the member of etcd on this node does not vote"
 	case j.Step == types.K3sStepReturn && j.Failed.To != "" && (f.own.K3s == nil || f.own.K3s.Failed != j.Failed.To):
 		return "the other nodes have not been told of the failure"
+	case i < 0 && f.fails() != "" && f.onlyVolumes() && f.own.Ready != types.ConditionTrue: // of what was listed nothing is kept
+		return "this node is not Ready"
 	case i < 0:
 		return cmp.Or(f.fails(), f.looking())
 	case f.checked.nodes[i].Ready != types.ConditionTrue:

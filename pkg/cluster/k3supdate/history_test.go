@@ -41,6 +41,7 @@ type device struct {
 	doubt     bool          // its clock is not believed
 	reset     types.CertsResetRequest
 	lacked    time.Duration
+	blocked   time.Duration
 	ill       time.Duration
 	setting   string // k3s.config.override
 	file      string // that k3s runs with, or is to
@@ -146,7 +147,7 @@ func (w *world) facts(d *device) facts {
 	answers := d.up && !d.away && types.QuorumOf(nodes).Has()
 	f := facts{
 		now: started.Add(w.now), uptime: w.now, boot: fmt.Sprint(d.boot), heard: true, known: answers, own: d.row, nodes: nodes, order: order(nodes),
-		version: types.K3sVersionStatus{Version: d.published, Wanted: w.wanted}, requestsKnown: true, agent: time.Hour, hour: time.Hour, conditions: conditions(types.ConditionTrue, ""), drain: d.drain, lacked: d.lacked, ill: d.ill,
+		version: types.K3sVersionStatus{Version: d.published, Wanted: w.wanted}, requestsKnown: true, agent: time.Hour, hour: time.Hour, conditions: conditions(types.ConditionTrue, ""), drain: d.drain, lacked: d.lacked, blocked: d.blocked, ill: d.ill,
 		evidence: evidence{binary: good, snapshot: good, etcd: good, components: good, removed: good}, release: d.release,
 		lock: types.Lease{Holder: w.lock.Holder, Version: w.lock.Version}, off: map[string]bool{}, pods: map[string]bool{},
 		checked: d.checked, triedAt: d.tried, looked: d.looked, journal: d.journal, published: d.status,
@@ -237,10 +238,10 @@ func (w *world) agent(d *device) {
 	}
 	d.journal = a.journal
 	if w.r.IntN(50) == 0 {
-		d.checked, d.tried, d.looked, d.acted, d.restarted, d.lacked, d.ill = nil, 0, "", acted{}, 0, 0, 0 // killed with the journal written, and nothing else
+		d.checked, d.tried, d.looked, d.acted, d.restarted, d.lacked, d.blocked, d.ill = nil, 0, "", acted{}, 0, 0, 0, 0 // killed with the journal written, and nothing else
 		return
 	}
-	d.status, d.lacked, d.ill = a.status, a.lacked, a.ill
+	d.status, d.lacked, d.blocked, d.ill = a.status, a.lacked, a.blocked, a.ill
 	switch {
 	case a.status.Released != "":
 		d.published = a.status.Released

@@ -122,6 +122,7 @@ type Component struct {
 	began     time.Duration // uptime of the first step
 	answered  time.Duration // when the API server last answered, or of the first step
 	lacked    time.Duration // as in facts
+	blocked   time.Duration // likewise
 	ill       time.Duration // likewise
 	checked   *checked
 	tried     time.Duration // uptime of the last call
@@ -183,7 +184,7 @@ func (c *Component) Step(ctx context.Context) error {
 	}
 	f := c.look()
 	a := decide(f)
-	c.lacked, c.ill = a.lacked, a.ill
+	c.lacked, c.blocked, c.ill = a.lacked, a.blocked, a.ill
 	if !reflect.DeepEqual(a.journal, f.journal) && !f.unread {
 		if err := c.Journal.Publish(types.Global, a.journal); err != nil {
 			return fmt.Errorf("publish KubeLifecycleJournal: %w", err) // nothing is begun that a later run would not know
@@ -283,7 +284,7 @@ func (c *Component) collect(r result) {
 func (c *Component) look() facts {
 	f := facts{
 		now: time.Now(), uptime: c.Uptime(), boot: c.BootID, checked: c.checked, triedAt: c.tried, looked: c.looked,
-		busy: c.calling.Busy(), lacked: c.lacked, ill: c.ill, acted: c.acted, restarted: c.restarted, found: c.gathered.found,
+		busy: c.calling.Busy(), lacked: c.lacked, blocked: c.blocked, ill: c.ill, acted: c.acted, restarted: c.restarted, found: c.gathered.found,
 		requestsKnown: c.DeviceOp.Synced() && c.Update.Synced(), pods: map[string]bool{}, off: map[string]bool{},
 	}
 	if c.began == 0 {

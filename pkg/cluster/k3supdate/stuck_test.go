@@ -191,6 +191,10 @@ func TestSinceWhenK3sItselfLacksSomething(t *testing.T) {
 		"nor were they for minutes": {func(f *facts) {
 			f.checked, f.listed, f.unlisted = nil, 2*time.Hour, volumesError{errors.New("list volumes: refused")}
 		}, never},
+		"nor they, and its kubelet is not well": {func(f *facts) {
+			f.checked, f.ill, f.listed, f.unlisted = nil, 0, 2*time.Hour, volumesError{errors.New("list volumes: refused")}
+			f.own.Ready = types.ConditionFalse
+		}, now},
 		"the nodes cannot be listed": {func(f *facts) { f.checked, f.ill, f.unlisted = nil, 0, errors.New("no") }, func(f facts) time.Duration { return f.journal.Began }},
 		"the other servers are away": {func(f *facts) {
 			f.known, f.evidence.at, f.found.HasEtcd, f.found.Etcd.Members = false, f.uptime, true, 3

@@ -97,6 +97,9 @@ func (f facts) acts(a *action, target string) {
 	if !j.Restarted && (f.busy || !f.known || f.reboots() != "") {
 		a.lacked = f.lacked // until it is seen that no node may reboot
 	}
+	if !j.Restarted { // until a look shows it
+		a.blocked = f.blocked
+	}
 	switch {
 	case f.remounts() != "":
 	case f.busy: // with a look, as a rule: until its end what was said besides still is so
@@ -117,8 +120,14 @@ func (f facts) acts(a *action, target string) {
 		why, reboots := f.mustNot()
 		worse, lasting := f.worsened(), f.lasting()
 		switch {
+		case lasting != "":
+			a.blocked = cmp.Or(f.blocked, f.uptime)
+		case f.checked != nil:
+			a.blocked = 0
+		}
+		switch {
 		case back:
-		case lasting != "" && f.unstopped() && f.uptime >= j.Began+rebootFor:
+		case lasting != "" && f.unstopped() && f.uptime >= a.blocked+rebootFor:
 			j.Commit, s.Commit = "", ""
 			f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s is taken back, because %s.", j.From, j.To, lasting))
 			return

@@ -456,7 +456,11 @@ func TestAChangeForWhichAnotherServerIsAwayWaitsAndDoesNotFail(t *testing.T) {
 	if a := decide(f); !strings.Contains(a.status.Reason, "It is not restarted yet: without this node 1 of 3 etcd members would be Ready") {
 		t.Error(a.status.Reason)
 	}
-	f.journal.Began, f.process.Start = f.uptime-rebootFor, f.uptime-time.Hour
+	f.journal.Began, f.process.Start = f.uptime-2*rebootFor, f.uptime-2*time.Hour
+	if a := decide(f); a.call == restart || a.journal.Step != types.K3sStepChange || a.blocked != f.uptime {
+		t.Errorf("it went away a moment ago: call %d, %s, %+v", a.call, a.status.Reason, a.journal)
+	}
+	f.blocked = f.uptime - rebootFor
 	if a := decide(f); a.call == restart || a.journal.Failed.To != "" || a.journal.Step != types.K3sStepReturn || !a.journal.Restarted || !strings.Contains(a.status.Reason, "is taken back, because without this node 1 of 3") {
 		t.Errorf("after half an hour: call %d, %s, %+v", a.call, a.status.Reason, a.journal)
 	}
@@ -474,7 +478,7 @@ func TestAChangeForWhichAnotherServerIsAwayWaitsAndDoesNotFail(t *testing.T) {
 	f.checked.storage.Volumes = []types.Volume{{Name: "pv-1", State: "attached", Robustness: "degraded", Replicas: []types.Replica{{Node: "n1"}, {Node: "n2"}}}}
 	const lacks = "volume pv-1, which has a replica on this node, is not healthy"
 	soon := f
-	soon.journal.Began++
+	soon.blocked++
 	if a := decide(soon); a.call == restart || a.journal.Failed.To != "" || !strings.Contains(a.status.Reason, "It is not restarted yet: "+lacks) {
 		t.Errorf("call %d, %s, %+v", a.call, a.status.Reason, a.journal)
 	}
@@ -551,7 +555,7 @@ func TestAChangeThatWaitsForAListSaysWhichAndIsTakenBackAfterHalfAnHour(t *testi
 			if is := a.is(); len(s.order) != 0 || is.Phase != types.LifecycleChanges || !strings.Contains(is.Reason, "It is not restarted yet: the cluster could not be listed for 5m0s: "+row.said+".") {
 				s.Fatalf("%s: %v changed: %s: %s", name, s.order, is.Phase, is.Reason)
 			}
-			s.pass(15 * time.Minute)
+			s.pass(20 * time.Minute)
 			if binary, _ := a.disk.binaries(); binary != old || len(s.order) != 0 || a.is().Phase != types.LifecycleReturns {
 				s.Fatalf("%s, after half an hour: %s is in its place, %v changed: %s: %s", name, binary, s.order, a.is().Phase, a.is().Reason)
 			}
@@ -681,7 +685,7 @@ func TestAFormerBinaryThatCannotBePutBackIsNotReleasedWhileTheK3sOfItGoesOn(t *t
 func TestAVersionThatRunsAfterItsChangeWasTakenBackIsNotReplacedOnTheLastServer(t *testing.T) {
 	for name, up := range map[string]bool{"it starts": false, "it runs": true} {
 		f := installed()
-		f.journal.Began, f.process.Start = f.uptime-rebootFor, f.uptime-time.Hour
+		f.journal.Began, f.process.Start, f.blocked = f.uptime-rebootFor, f.uptime-time.Hour, f.uptime-rebootFor
 		a := decide(f)
 		if a.journal.Step != types.K3sStepReturn || a.journal.Failed.To != "" {
 			t.Fatalf("%s: %s, %+v", name, a.status.Reason, a.journal)
