@@ -114,16 +114,17 @@ func (f facts) overriding(a *action) {
 	f.forgets(j.Began)
 	lacks, ill := f.overrideLacks()
 	var pods []string
-	if !ill || lacks == f.looking() {
+	if !ill {
 		pods = f.onlyPods(f.unverified(j.To))
 	}
-	wait := f.remounts() != "" || ill && lacks != f.looking() && f.remounted(patchFor)
+	ran := !ill && lacks != f.looking() // else a look shows it
+	wait := f.remounts() != "" || ill && f.remounted(patchFor)
 	if len(pods) > 0 {
 		lacks = f.notBack()
 	}
 	hours := f.hour.Hours()
 	late := f.uptime >= j.Began+time.Duration(float64(patchFor)*hours) && (f.known || f.agent >= seenAfter)
-	if !ill && j.Step == types.K3sStepChange {
+	if ran && j.Step == types.K3sStepChange {
 		j.Ran = true
 	}
 	target := j.Sum
@@ -147,8 +148,10 @@ func (f facts) overriding(a *action) {
 		case late && wait:
 			s.Phase = types.LifecycleStuck
 		case late:
-			f.stuck(s, " ", pods)
-			s.Reason += ` Another value of the setting k3s.config.override is written at once. See operations.md, "The settings of k3s".`
+			if f.stuck(s, " ", pods); ill {
+				s.Reason += " Another value of the setting k3s.config.override is written at once."
+			}
+			s.Reason += ` See operations.md, "The settings of k3s".`
 		}
 		if f.known && f.checked == nil && !f.busy {
 			f.checks(a)
@@ -165,7 +168,7 @@ func (f facts) overriding(a *action) {
 }
 
 // overrideLacks says what shows that k3s has not restarted well with the file that is released, ""
-// for nothing, and whether k3s itself is at fault.
+// for nothing, and whether k3s itself is at fault. While it is looked at nobody says so.
 func (f facts) overrideLacks() (lacks string, ill bool) {
 	j, target := f.journal, f.journal.Sum
 	if j.Step == types.K3sStepReturn {
@@ -179,7 +182,7 @@ func (f facts) overrideLacks() (lacks string, ill bool) {
 	case !restarted && !(j.Step == types.K3sStepReturn && j.Restarted):
 		return "k3s has not been restarted yet", true
 	case lacks != "":
-		return lacks, true
+		return lacks, lacks != f.looking()
 	}
 	told := f.own.K3s != nil && f.own.K3s.Override.InForce == target && f.own.K3s.Override.Failed == j.Override.To
 	if lacks = cmp.Or(f.notBack(), f.remounts()); lacks == "" && !told {

@@ -223,7 +223,17 @@ func TestAnOverrideWithWhichK3sDoesNotComeUpIsPutBack(t *testing.T) {
 		t.Fatalf("an agent that has just started: %+v", a.status)
 	}
 	f.agent = seenAfter
-	a := decide(f)
+	comes := f // late, and nobody has looked yet
+	comes.known, comes.checked = true, nil
+	comes.process = k3sprocess.Process{PID: 9, Start: f.uptime - 4*time.Minute}
+	a := decide(comes)
+	if a.journal.Step != types.K3sStepChange || a.journal.Ran || a.call != check || strings.Contains(a.status.Reason, "written at once") {
+		t.Errorf("it comes up late, and is looked at: call %d, %+v, %+v", a.call, a.status, a.journal)
+	}
+	if comes.override.Sum = more; decide(comes).status.Override.Released != another {
+		t.Error("it comes up, and another file is released beside it")
+	}
+	a = decide(f)
 	if a.journal.Step != types.K3sStepReturn || a.status.Override.Released != was || a.status.Override.Failed.To != another || a.status.Phase != types.LifecycleReturns {
 		t.Fatalf("%+v, %+v", a.status, a.journal)
 	}
