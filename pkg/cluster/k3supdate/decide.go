@@ -316,8 +316,11 @@ func (f facts) goesOn(a *action) {
 	s.From, s.To, s.Kind, s.Commit, s.Released = j.From, j.To, j.Kind, j.Commit, j.To
 	s.Phase, s.Reason = types.LifecycleChanges, fmt.Sprintf("k3s changes from %s to %s: ", j.From, j.To)
 	target := j.To
-	if j.Step == types.K3sStepReturn && j.Failed.To == "" && j.Sum != "" && f.known && f.own.KubeletVersion == j.To { // it was taken back, and runs after all
-		j.Step, j.Began, j.Commit = types.K3sStepChange, f.uptime, commits(f.own, f.nodes, j.To)
+	if f.startedAfterAll() {
+		j.Step, j.Began, j.Restarted, j.Commit = types.K3sStepChange, f.uptime, true, commits(f.own, f.nodes, j.To)
+		if f.process.PID != 0 {
+			j.Began = f.process.Start
+		}
 		s.Commit = j.Commit
 	}
 	if j.Step == types.K3sStepReturn {
@@ -408,6 +411,17 @@ func (f facts) goesOn(a *action) {
 	}
 	s.Rollback = f.canRollBack()
 	f.acts(a, target)
+}
+
+// startedAfterAll reports that the version of a change which was taken back, without a failure, was started before its
+// binary was replaced. Without that binary only the last server goes on with it, whose data is of that version.
+func (f facts) startedAfterAll() bool {
+	j, p := f.journal, f.process
+	if j.Step != types.K3sStepReturn || j.Failed.To != "" || j.Sum == "" || f.busy {
+		return false
+	}
+	runs, there := f.known && f.own.KubeletVersion == j.To, f.evidence.disk == j.To
+	return there && (runs || p.PID != 0 && p.Start >= j.Began) || runs && commits(f.own, f.nodes, j.To) != ""
 }
 
 // stuck says that a change is not over in its time, where it lacks nothing but pods also which.

@@ -75,7 +75,7 @@ func (f facts) goesBack(a *action, why string) {
 // of EVE 17.3 never comes to an end of it.
 func (f facts) returned(j types.KubeLifecycleJournal) string {
 	goesOn := j.Failed.To == "" || f.process.PID != 0 && f.process.Start < j.Began && j.Restarted
-	if j.Sum == "" || f.evidence.disk == j.From || f.uptime >= j.Began+swapFor && !f.kubeInit && (f.evidence.disk != j.To || !goesOn) {
+	if j.Sum == "" || f.evidence.disk == j.From || f.uptime >= j.Began+swapFor && !f.kubeInit && (f.evidence.disk != j.To && f.evidence.disk != "" || !goesOn) {
 		return j.From
 	}
 	return j.To

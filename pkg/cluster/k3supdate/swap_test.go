@@ -665,6 +665,7 @@ func TestAFormerBinaryThatCannotBePutBackIsNotReleasedWhileTheK3sOfItGoesOn(t *t
 		"it was stopped":             {func(f *facts) { f.process.Start = f.uptime - time.Minute }, true},
 		"nobody knows":               {func(f *facts) { f.process = k3sprocess.Process{} }, true},
 		"the former one is in place": {func(f *facts) { f.evidence.disk = old }, true},
+		"while it is put back":       {func(f *facts) { f.busy, f.evidence = true, evidence{} }, false},
 	} {
 		f := installed()
 		f.rollback = types.K3sRollbackRequest{Version: patch, RequestedAt: f.now}
@@ -683,7 +684,7 @@ func TestAFormerBinaryThatCannotBePutBackIsNotReleasedWhileTheK3sOfItGoesOn(t *t
 
 // The kube container looked between the binary and KubeConfig, or k3s ended by itself before the former one was back.
 func TestAVersionThatRunsAfterItsChangeWasTakenBackIsNotReplacedOnTheLastServer(t *testing.T) {
-	for name, up := range map[string]bool{"it starts": false, "it runs": true} {
+	for name, up := range map[string]bool{"it starts": false, "it starts, and the disk is looked at": false, "it runs": true} {
 		f := installed()
 		f.journal.Began, f.process.Start, f.blocked = f.uptime-rebootFor, f.uptime-time.Hour, f.uptime-rebootFor
 		a := decide(f)
@@ -698,8 +699,36 @@ func TestAVersionThatRunsAfterItsChangeWasTakenBackIsNotReplacedOnTheLastServer(
 		if f.known = up; up {
 			f.version.Running, f.version.OnDisk = patch, true
 		}
-		if a = decide(f); a.status.Released != patch || (a.journal.Step == types.K3sStepChange) != up || (a.journal.Commit != "") != up || a.call == restart {
+		looks := strings.HasSuffix(name, "looked at")
+		if looks {
+			f.evidence = evidence{}
+		}
+		if a = decide(f); a.status.Released != patch || (a.journal.Step == types.K3sStepChange) == looks || (a.journal.Commit == "") != looks || a.call == restart || a.call == restore {
 			t.Errorf("%s: call %d, %+v, %+v", name, a.call, a.status, a.journal)
+		}
+		f.journal, f.uptime = a.journal, f.uptime+restartAfter
+		if a = decide(f); a.call == restart || a.call == restore || !looks && f.unstopped() {
+			t.Errorf("%s, later: call %d, %+v, %+v", name, a.call, a.status, a.journal)
+		}
+	}
+}
+
+// Its binary is not there any more: whoever can return does so.
+func TestAVersionThatRunsAfterItsBinaryWasReplacedGoesOnWhereNothingElseCan(t *testing.T) {
+	for name, last := range map[string]bool{"another server has the former one": false, "the last server": true} {
+		f := installed()
+		f.journal.Began, f.process.Start, f.blocked = f.uptime-rebootFor, f.uptime-time.Hour, f.uptime-rebootFor
+		f.journal = decide(f).journal
+		for i := range f.nodes {
+			f.node(i, func(n *types.Node) { n.Ready = types.ConditionTrue })
+			if i == 0 || last {
+				f.node(i, func(n *types.Node) { n.KubeletVersion = patch })
+			}
+		}
+		f.uptime += time.Minute
+		f.process.Start, f.evidence.disk, f.version.Running = f.uptime-30*time.Second, old, patch
+		if a := decide(f); (a.journal.Step == types.K3sStepChange) != last {
+			t.Errorf("%s: %+v, %+v", name, a.status, a.journal)
 		}
 	}
 }
