@@ -85,6 +85,7 @@ type facts struct {
 	restarted time.Duration // uptime when this agent had k3s restarted
 	triedAt   time.Duration
 	listed    time.Duration // when the cluster was last listed or nobody could be asked, or the agent began
+	heardAt   time.Duration // when the nodes alone were
 	unlisted  error         // why it could not be since
 	looked    string        // version of the drain lock that is not for a change of k3s
 	journal   types.KubeLifecycleJournal
@@ -317,13 +318,17 @@ func (f facts) goesOn(a *action) {
 	s.Phase, s.Reason = types.LifecycleChanges, fmt.Sprintf("k3s changes from %s to %s: ", j.From, j.To)
 	target := j.To
 	if f.startedAfterAll() {
-		j.Step, j.Began, j.Restarted, j.Commit = types.K3sStepChange, f.uptime, true, commits(f.own, f.nodes, j.To)
+		j.Step, j.Began, j.Restarted = types.K3sStepChange, f.uptime, true
 		if f.process.PID != 0 {
 			j.Began = f.process.Start
+		}
+		if f.own.Name != "" { // else no node was heard of since the agent began
+			j.Commit = commits(f.own, f.nodes, j.To)
 		}
 		s.Commit = j.Commit
 	}
 	if j.Step == types.K3sStepReturn {
+		s.Commit = ""
 		s.Phase, s.Reason = types.LifecycleReturns, fmt.Sprintf("k3s returns from %s to %s: ", j.To, j.From)
 		target, s.Released = j.From, f.returned(*j)
 	}
@@ -403,7 +408,7 @@ func (f facts) goesOn(a *action) {
 		return
 	default:
 		f.stuck(s, lacks+". ", pods)
-		s.Reason += " " + j.Commit
+		s.Reason += " " + s.Commit
 		if name := f.found.Snapshot.Name; name != "" {
 			s.Reason = strings.TrimSpace(s.Reason) + " The newest snapshot of etcd on this server is " + name + "."
 		}
@@ -490,7 +495,7 @@ func (f facts) recipe() string {
 	switch {
 	case f.single():
 		return TakeBackRecipe
-	case f.found.HasEtcd && f.journal.Commit != "":
+	case f.found.HasEtcd && f.journal.Commit != "" && f.journal.Step != types.K3sStepReturn:
 		return `See operations.md, "To take a cluster back to a snapshot".`
 	}
 	return `See operations.md, "Where a change is stuck".`
@@ -515,9 +520,18 @@ func (e volumesError) Unwrap() error { return e.error }
 
 func (f facts) onlyVolumes() bool { return errors.As(f.unlisted, new(volumesError)) }
 
+// lastListed is since when the list has failed.
+func (f facts) lastListed() time.Duration {
+	last := max(f.listed, f.journal.Began)
+	if !f.onlyVolumes() {
+		last = max(last, f.heardAt)
+	}
+	return last
+}
+
 // fails says why the cluster could not be listed for long, "" where it could.
 func (f facts) fails() string {
-	if f.unlisted == nil || f.uptime < max(f.listed, f.journal.Began)+seenAfter {
+	if f.unlisted == nil || f.uptime < f.lastListed()+seenAfter {
 		return ""
 	}
 	said := why(f.unlisted)
@@ -546,7 +560,7 @@ func (f facts) illSince(lacks string) time.Duration {
 	case looks:
 		return f.ill
 	case lacks == f.fails():
-		return cmp.Or(f.ill, max(f.listed, f.journal.Began))
+		return cmp.Or(f.ill, f.lastListed())
 	}
 	return cmp.Or(f.ill, f.uptime)
 }

@@ -127,6 +127,7 @@ type Component struct {
 	checked   *checked
 	tried     time.Duration // uptime of the last call
 	listed    time.Duration // as in facts
+	heardAt   time.Duration // likewise
 	unlisted  error
 	looked    string
 	witnesses types.Witnesses
@@ -267,7 +268,9 @@ func (c *Component) collect(r result) {
 	case r.checked != nil:
 		c.listed, c.unlisted = c.tried, nil
 	case r.call == check:
-		c.unlisted = r.err
+		if c.unlisted = r.err; errors.As(r.err, new(volumesError)) {
+			c.heardAt = c.tried
+		}
 	}
 	if r.call == renew || r.call == putBack {
 		c.hold.reset = time.Time{} // its files are looked at again
@@ -317,7 +320,7 @@ func (c *Component) look() facts {
 	if !f.known { // nobody could be asked
 		c.listed, c.unlisted = f.uptime, nil
 	}
-	f.listed, f.unlisted = max(c.listed, c.began), c.unlisted
+	f.listed, f.heardAt, f.unlisted = max(c.listed, c.began), c.heardAt, c.unlisted
 	f.unanswered, f.runs = f.uptime-c.answered, c.K3s.Runs()
 	f.nodes = types.NodesByName(nodes)
 	f.watched = f.nodes

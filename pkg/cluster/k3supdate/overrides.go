@@ -117,7 +117,7 @@ func (f facts) overriding(a *action) {
 	if !ill {
 		pods = f.onlyPods(f.unverified(j.To))
 	}
-	ran := !ill && lacks != f.looking() // else a look shows it
+	ran := !ill && (lacks != f.looking() || f.fails() != "") // else a look shows it
 	wait := f.remounts() != "" || ill && f.remounted(patchFor)
 	if len(pods) > 0 {
 		lacks = f.notBack()
@@ -149,9 +149,10 @@ func (f facts) overriding(a *action) {
 			s.Phase = types.LifecycleStuck
 		case late:
 			if f.stuck(s, " ", pods); ill {
-				s.Reason += " Another value of the setting k3s.config.override is written at once."
+				s.Reason += ` Another value of the setting k3s.config.override is written at once. See operations.md, "The settings of k3s".`
+			} else {
+				s.Reason += ` See operations.md, "Where a change is stuck".`
 			}
-			s.Reason += ` See operations.md, "The settings of k3s".`
 		}
 		if f.known && f.checked == nil && !f.busy {
 			f.checks(a)

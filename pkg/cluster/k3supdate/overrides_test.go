@@ -1,6 +1,7 @@
 package k3supdate
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -291,6 +292,16 @@ func TestAnOverrideThatRanIsNotPutBack(t *testing.T) {
 	f.uptime = f.journal.Began + patchFor
 	if a = decide(f); a.journal.Step != types.K3sStepChange || a.status.Phase != types.LifecycleStuck || a.call == free || a.status.Override.Released != another {
 		t.Errorf("call %d, %+v", a.call, a.status)
+	}
+	f = released(t) // nor one of which only the volumes could not be listed
+	f.uptime = f.journal.Began + patchFor
+	f.checked, f.listed, f.unlisted = nil, f.journal.Began, volumesError{errors.New("list volumes: refused")}
+	a = decide(f)
+	if !a.journal.Ran || a.status.Phase != types.LifecycleStuck || !strings.Contains(a.status.Reason, "Where a change is stuck") {
+		t.Fatalf("%+v, %+v", a.journal, a.status)
+	}
+	if f.journal, f.known, f.agent = a.journal, false, time.Hour; decide(f).journal.Step != types.K3sStepChange {
+		t.Errorf("%+v", decide(f).status)
 	}
 }
 

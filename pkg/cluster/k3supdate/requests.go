@@ -47,7 +47,7 @@ const (
 
 // single reports whether the datastore is the SQLite of a single node, which is seen here.
 func (f facts) single() bool {
-	return f.journal.Commit != "" && f.evidence.at != 0 && f.evidence.disk != "" && !f.found.HasEtcd && !f.own.Etcd
+	return f.journal.Commit != "" && f.journal.Step != types.K3sStepReturn && f.evidence.at != 0 && f.evidence.disk != "" && !f.found.HasEtcd && !f.own.Etcd
 }
 
 // rollsBack reports whether an operator takes back the change that is under way.

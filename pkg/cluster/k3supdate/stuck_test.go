@@ -132,6 +132,11 @@ func TestAListThatFailsForMinutesIsToldAndThatOfVolumesTakesNothingBack(t *testi
 				s.Fatalf("%s, after 7 min: %v changed: %+v", verb, s.order, is)
 			}
 			s.pass(30 * time.Minute)
+			if !returns { // nor does one list of the nodes that fails beside them
+				s.cluster.FailVerb("nodes", errors.New("etcd failed"))
+				s.pass(2 * time.Minute)
+				s.cluster.FailVerb("nodes", nil)
+			}
 			s.cluster.FailVerb(verb, nil)
 			s.runsPod(true)
 			s.pass(5 * time.Minute)
@@ -195,6 +200,9 @@ func TestSinceWhenK3sItselfLacksSomething(t *testing.T) {
 			f.checked, f.ill, f.listed, f.unlisted = nil, 0, 2*time.Hour, volumesError{errors.New("list volumes: refused")}
 			f.own.Ready = types.ConditionFalse
 		}, now},
+		"its nodes could be, until a moment ago": {func(f *facts) {
+			f.checked, f.ill, f.listed, f.heardAt, f.unlisted = nil, 0, 2*time.Hour, f.uptime-time.Minute, errors.New("no")
+		}, never},
 		"the nodes cannot be listed": {func(f *facts) { f.checked, f.ill, f.unlisted = nil, 0, errors.New("no") }, func(f facts) time.Duration { return f.journal.Began }},
 		"the other servers are away": {func(f *facts) {
 			f.known, f.evidence.at, f.found.HasEtcd, f.found.Etcd.Members = false, f.uptime, true, 3

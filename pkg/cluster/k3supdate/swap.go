@@ -93,7 +93,8 @@ func (f facts) acts(a *action, target string) {
 	wrong := f.known && f.own.KubeletVersion != target
 	ours := f.restarted > j.Began && p.Start >= f.restarted // what it may replay takes its time
 	stale := p.Start < j.Began || back && j.Sum != "" && wrong && f.uptime >= p.Start+swapFor && !ours
-	once := !j.Restarted || j.Sum != "" && wrong && p.PID != 0 && f.uptime >= f.restarted+restartAfter
+	once := !j.Restarted || j.Sum != "" && wrong && p.PID != 0 && f.uptime >= f.restarted+restartAfter ||
+		back && wrong && p.PID == 0 && f.kubeInit && f.restarted <= j.Began && f.uptime >= j.Began+swapFor // it was started before its binary was replaced
 	if !j.Restarted && (f.busy || !f.known || f.reboots() != "") {
 		a.lacked = f.lacked // until it is seen that no node may reboot
 	}
@@ -128,7 +129,7 @@ func (f facts) acts(a *action, target string) {
 		switch {
 		case back:
 		case lasting != "" && f.unstopped() && f.uptime >= a.blocked+rebootFor:
-			j.Commit, s.Commit = "", ""
+			s.Commit = "" // it is kept in the journal: the version may be started all the same
 			f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s is taken back, because %s.", j.From, j.To, lasting))
 			return
 		case why != "" || worse != "":

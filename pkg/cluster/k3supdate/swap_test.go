@@ -686,6 +686,7 @@ func TestAFormerBinaryThatCannotBePutBackIsNotReleasedWhileTheK3sOfItGoesOn(t *t
 func TestAVersionThatRunsAfterItsChangeWasTakenBackIsNotReplacedOnTheLastServer(t *testing.T) {
 	for name, up := range map[string]bool{"it starts": false, "it starts, and the disk is looked at": false, "it runs": true} {
 		f := installed()
+		f.journal.Commit = commits(f.own, nil, patch)
 		f.journal.Began, f.process.Start, f.blocked = f.uptime-rebootFor, f.uptime-time.Hour, f.uptime-rebootFor
 		a := decide(f)
 		if a.journal.Step != types.K3sStepReturn || a.journal.Failed.To != "" {
@@ -699,11 +700,14 @@ func TestAVersionThatRunsAfterItsChangeWasTakenBackIsNotReplacedOnTheLastServer(
 		if f.known = up; up {
 			f.version.Running, f.version.OnDisk = patch, true
 		}
+		if !up { // nor has the agent, which has started again, heard of a node
+			f.own, f.nodes = types.Node{}, nil
+		}
 		looks := strings.HasSuffix(name, "looked at")
 		if looks {
 			f.evidence = evidence{}
 		}
-		if a = decide(f); a.status.Released != patch || (a.journal.Step == types.K3sStepChange) == looks || (a.journal.Commit == "") != looks || a.call == restart || a.call == restore {
+		if a = decide(f); a.status.Released != patch || (a.journal.Step == types.K3sStepChange) == looks || a.journal.Commit == "" || (a.status.Commit == "") != looks || a.call == restart || a.call == restore {
 			t.Errorf("%s: call %d, %+v, %+v", name, a.call, a.status, a.journal)
 		}
 		f.journal, f.uptime = a.journal, f.uptime+restartAfter
@@ -729,6 +733,22 @@ func TestAVersionThatRunsAfterItsBinaryWasReplacedGoesOnWhereNothingElseCan(t *t
 		f.process.Start, f.evidence.disk, f.version.Running = f.uptime-30*time.Second, old, patch
 		if a := decide(f); (a.journal.Step == types.K3sStepChange) != last {
 			t.Errorf("%s: %+v, %+v", name, a.status, a.journal)
+		}
+		if last {
+			continue
+		}
+		f.process, f.kubeInit = k3sprocess.Process{}, true // only kube-init knows it
+		if a := decide(f); a.call == restart {
+			t.Errorf("%s, too early: %+v", name, a.journal)
+		}
+		f.uptime += swapFor
+		a := decide(f)
+		if a.call != restart {
+			t.Errorf("%s: call %d, %+v", name, a.call, a.journal)
+		}
+		f.journal, f.restarted, f.uptime = a.journal, f.uptime, f.uptime+swapFor
+		if a = decide(f); a.call == restart {
+			t.Errorf("%s, twice: %+v", name, a.journal)
 		}
 	}
 }
