@@ -172,6 +172,30 @@ func TestListsThatContradictOneAnotherAreNoStorage(t *testing.T) {
 	}
 }
 
+// Longhorn's manager clears the modes of the engines that it monitors. One that
+// it took over from a lost node keeps them, and its replica there is deleted.
+func TestWhatAnEngineKnewBeforeItStoppedDoesNotContradictTheReplicas(t *testing.T) {
+	for state, whole := range map[string]bool{
+		"": true, "stopped": true, "error": true, "terminated": true,
+		"running": false, "unknown": false, "starting": false, "stopping": false,
+	} {
+		s := longhornAPI()
+		s.lists[pathVolumes] = append(s.lists[pathVolumes], lhVolume("w", "detached", ""))
+		s.lists[pathEngines] = append(s.lists[pathEngines], lhEngine("w-e-0", "w", "", state, "w-r-1", "RW", "w-r-2", "RW"))
+		s.lists[pathReplicas] = append(s.lists[pathReplicas], lhReplica("w-r-2", "w", "n2", "stopped"))
+		got, err := s.client(t).Storage(t.Context(), "n1")
+		if !whole {
+			if err == nil || !strings.Contains(err.Error(), "volume w of Longhorn: its engine uses replica w-r-1, which is not listed") {
+				t.Errorf("%q: %+v, %v", state, got, err)
+			}
+			continue
+		}
+		if err != nil || len(got.Volumes) != 2 || len(got.Volumes[1].Replicas) != 1 || got.Volumes[1].Replicas[0].Name != "w-r-2" {
+			t.Errorf("%q: %+v, %v", state, got, err)
+		}
+	}
+}
+
 func TestAListInPagesIsWholeOrAnError(t *testing.T) {
 	s := many(600)
 	got, err := s.client(t).Storage(t.Context(), "n1")

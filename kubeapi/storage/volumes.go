@@ -160,9 +160,14 @@ func (v *disk) has(name string) bool {
 }
 
 // missing returns the name of a replica that an engine reads and writes and
-// that is not listed, "" for none.
+// that is not listed, "" for none. What an engine that does not run last knew
+// counts for nothing: Longhorn's manager keeps the modes of the engines that it
+// monitors, and deletes the replicas of others without them.
 func (v *disk) missing() string {
 	for _, e := range v.engines {
+		if !e.mayRun() {
+			continue
+		}
 		for _, m := range e.modes {
 			listed := func(r replica) bool { return r.Name == m.replica }
 			if m.mode == longhornv1.ReplicaModeRW && !slices.ContainsFunc(v.replicas, listed) {
