@@ -182,6 +182,11 @@ func (p NodeDrainProgress) Holds() bool {
 	return false
 }
 
+// OnlyForK3s reports that this node is drained for its own change of k3s, and for nobody else.
+func (p NodeDrainProgress) OnlyForK3s() bool {
+	return len(p.Requesters) == 1 && p.Requesters[0] == RequestedByK3s
+}
+
 // DrainPods counts the pods that the drain has to remove.
 type DrainPods struct {
 	Total       int // ever chosen in this drain

@@ -442,6 +442,9 @@ func TestNoTwoComponentsTakeAReplicaOrAQuorum(t *testing.T) {
 			if e.Kind == endsK3s && e.Text == byMounts && task == types.TaskK3sChange {
 				counts["ends k3s mounts, under the lock of a change"]++
 			}
+			if e.Kind == endsK3s && e.Text == byMounts && task == "" {
+				counts["ends k3s mounts, under the lock of a drain for a change"]++
+			}
 		}
 		if wrong := judge([]string{"n1", "n2", "n3"}, history); len(wrong) > 0 {
 			t.Errorf("seed %d: %s\n%s", seed, strings.Join(wrong, "; "), written(history))

@@ -364,6 +364,12 @@ func (f facts) goesOn(a *action) {
 	late := f.uptime >= j.Began+long && (f.known || f.agent >= seenAfter)
 	returns := ill && j.Step == types.K3sStepChange && j.Commit == "" && f.canRollBack().Lacks == ""
 	switch {
+	case lacks == "" && f.published.LacksPods() && f.asksForDrain():
+		// The drain frees the lock, under which k3s may be restarted as long as this is published. A restart that was
+		// published before it no longer is, the next step sees.
+		s.Reason += "its pods run again."
+		s.Rollback, a.again = f.canRollBack(), soon
+		return
 	case lacks == "":
 		*j = types.KubeLifecycleJournal{Failed: j.Failed}
 		s.Released, s.Drain, s.Reason = "", types.NodeDrainRequest{}, fmt.Sprintf("k3s is of version %s.", target)
@@ -654,7 +660,7 @@ func (f facts) underLock() bool {
 func (f facts) gives(a *action) {
 	switch {
 	case f.mine() && f.remounts() != "":
-	case f.mine() && f.drain.Holds() && !slices.Equal(f.drain.Requesters, []string{types.RequestedByK3s}):
+	case f.mine() && f.drain.Holds() && !f.drain.OnlyForK3s():
 	case f.mine() && !f.drain.Holds() && f.stillNeeded():
 		if f.underLock() {
 			a.call = end // so that others can tell once it is not needed, and a drain of this node need not wait

@@ -121,6 +121,32 @@ func TestAChangeNeitherEndsNorStopsK3sWhileThatRestartsForVolumes(t *testing.T) 
 	}
 }
 
+// The drain, which looks at no restart, frees its lock with the request.
+func TestAChangeThatIsDrainedForEndsOnceNoRestartCanBeginUnderTheLockOfThat(t *testing.T) {
+	f := lackingPods(t)["a version"]
+	f.journal.Kind, f.uptime = types.K3sMinor, f.journal.Began+minorFor
+	f.checked = &checked{at: f.uptime, nodes: f.checked.nodes, lock: types.DrainLock{Holder: "n1", BootID: "boot"}}
+	f.published.Drain = types.NodeDrainRequest{RequestedAt: f.now, Context: "test"}
+	f.published = decide(f).status
+	if !f.published.LacksPods() || f.published.Drain.RequestedAt.IsZero() {
+		t.Fatalf("it is %+v", f.published)
+	}
+	f.pods["eve-kube-app/a"] = true
+	a := decide(f)
+	if a.journal.Step == "" || a.status.Drain != f.published.Drain || a.status.NotBack != nil || a.again != soon || a.call != noCall {
+		t.Errorf("while it is published that pods are lacking: call %d, %+v, %+v", a.call, a.status, a.journal)
+	}
+	f.published = a.status
+	told := f
+	told.recovery = types.MountRecovery{BootID: "boot", Last: f.uptime, Attempts: 1} // before that
+	if a := decide(told); a.journal.Step == "" || a.status.Drain != f.published.Drain || a.status.NotBack != nil {
+		t.Errorf("k3s restarts: %+v, %+v", a.status, a.journal)
+	}
+	if a := decide(f); a.journal.Step != "" || !a.status.Drain.RequestedAt.IsZero() {
+		t.Errorf("afterwards: %+v, %+v", a.status, a.journal)
+	}
+}
+
 // Of what k3s lacks as it starts again the change is not to blame: it has run well.
 func TestAChangeDoesNotReturnWhereK3sIsSlowAfterARestartForVolumes(t *testing.T) {
 	f := lackingPods(t)["a version"]

@@ -47,6 +47,7 @@ type facts struct {
 	gate      string             // what a restart must not meet, "" for nothing
 	lock      types.Lease        // the drain lock
 	change    types.KubeLifecycle
+	drained   bool   // the drain of this node is complete, and for its change of k3s alone
 	off       string // its holder, if that is proved off; "" if not
 	tie       string // UUID of the cluster's tie-breaker, "" for none
 	published types.MountRecovery
@@ -258,9 +259,20 @@ func (f facts) started() time.Duration {
 // pods do not run: it would wait for them for ever, with its lock. That may be of a former boot, in which it began.
 func (f facts) shares() bool { return f.hasChange() && f.change.LacksPods() }
 
-// hasChange reports whether this node has the drain lock for a change of k3s.
+// hasChange reports whether this node has the drain lock for a change of k3s: its own, or that of the drain for it.
 func (f facts) hasChange() bool {
-	return f.lock.Task == types.TaskK3sChange && f.lock.Holder == f.own.Name && f.own.Name != ""
+	return serves(f.lock.Task, f.lock.BootID == f.boot && f.drained) && f.lock.Holder == f.own.Name && f.own.Name != ""
+}
+
+// serves reports that a change of k3s goes on under a drain lock with that task. drained says that a drain for it alone
+// is complete, in the boot of the lock.
+func serves(task string, drained bool) bool {
+	return task == types.TaskK3sChange || task == "" && drained
+}
+
+// isDrainedForK3s reports that the drain of this node is complete, and that its own change of k3s alone requested it.
+func isDrainedForK3s(drain types.NodeDrainProgress) bool {
+	return drain.Phase == types.PhaseComplete && drain.OnlyForK3s()
 }
 
 // lasts notes that something is so, and reports whether it has been for that long.

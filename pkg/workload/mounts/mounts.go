@@ -175,6 +175,8 @@ func (c *Component) look() facts {
 	}
 	f.lock, _ = c.Leases.Get(types.DrainLockName)
 	f.change, _ = c.Lifecycle.Get(types.Global)
+	drain, _ := c.Drain.Get(types.Global)
+	f.drained = isDrainedForK3s(drain)
 	if holder := nodes[f.lock.Holder]; f.known && holder.Name != "" && holder.Name != f.own.Name {
 		now := time.Now()
 		if off, _ := types.Gone(holder, nodes, c.witnesses.Seen(now, f.uptime), now); off {
@@ -184,7 +186,7 @@ func (c *Component) look() facts {
 	if member, _ := c.Membership.Get(types.Global); member.Config != nil {
 		f.tie = member.Config.TieBreaker()
 	}
-	f.gate = c.goesDown(f.own.Name)
+	f.gate = c.goesDown(f.own.Name, f.shares())
 	if len(f.pods) > 0 || f.lock.Holder == f.own.Name {
 		var err error
 		if f.process, err = c.K3s.Find(); err != nil {
@@ -195,8 +197,9 @@ func (c *Component) look() facts {
 }
 
 // goesDown says what this node does or is about to do, or another server, that a restart of
-// k3s must not meet, "" for nothing. It may be called from any goroutine.
-func (c *Component) goesDown(own string) string {
+// k3s must not meet, "" for nothing. shared says that the drain lock of this node's change of k3s is shared: a drain
+// for that alone, which is complete, ends with the change. It may be called from any goroutine.
+func (c *Component) goesDown(own string, shared bool) string {
 	_, device := c.DeviceOp.Get(types.Global)
 	_, update := c.Update.Get(types.Global)
 	_, operator := c.Operator.Get(types.Global)
@@ -205,7 +208,7 @@ func (c *Component) goesDown(own string) string {
 	parts, _ := c.Parts.Get(types.Global)
 	version, _ := c.Version.Get(types.Global)
 	switch {
-	case device || update || operator || !drain.Over():
+	case device || update || operator || !drain.Over() && !(shared && isDrainedForK3s(drain)):
 		return "a drain of this node is requested or not over"
 	case !c.DeviceOp.Synced() || !c.Update.Synced():
 		return "it is not known yet whether a drain of this node is requested"
@@ -230,7 +233,8 @@ func (c *Component) goesDown(own string) string {
 
 // restart restarts k3s under the drain lock, and keeps that; after an error k3s goes on as
 // before. What was true at the decision is looked at again under the lock, and what changes
-// any moment right before. The lock of this node's change of k3s is shared: it stays as it is, and is the change's to free.
+// any moment right before. The lock of this node's change of k3s is shared: it stays as it is, and is the change's to free,
+// or that of the drain for it.
 func (c *Component) restart(ctx context.Context, f facts, a action) error {
 	lock, nodes, err := c.lockAndNodes(ctx)
 	if err != nil {
@@ -284,13 +288,14 @@ var errChange = fmt.Errorf("%w: this node changes k3s", types.ErrConflict)
 // shares reports whether the drain lock is that of a change of k3s on this node that is Stuck because pods do not run.
 func (c *Component) shares(lock types.DrainLock, own string) bool {
 	change, _ := c.Lifecycle.Get(types.Global)
-	return lock.Holder == own && lock.Task == types.TaskK3sChange && !lock.Ended && change.LacksPods()
+	drain, _ := c.Drain.Get(types.Global)
+	return lock.Holder == own && !lock.Ended && serves(lock.Task, lock.BootID == c.BootID && isDrainedForK3s(drain)) && change.LacksPods()
 }
 
 // tell has k3s restarted. A change whose lock is shared looks at MountRecovery before it ends, or stops k3s itself, and
 // after it has published that: as that has the restart already, one of the two sees the other.
 func (c *Component) tell(ctx context.Context, f facts, mine types.DrainLock) error {
-	if mine.Task == types.TaskK3sChange && !c.shares(mine, f.own.Name) {
+	if mine.Task != types.TaskK3s && !c.shares(mine, f.own.Name) {
 		return errChange
 	}
 	err := c.K3s.Restart(ctx, f.process)
@@ -332,10 +337,10 @@ func (c *Component) stillAllowed(ctx context.Context, f facts, a action, mine ty
 		return err
 	case lock.Version != mine.Version:
 		return errors.New("the drain lock was taken away meanwhile")
-	case mine.Task == types.TaskK3sChange && !c.shares(lock, f.own.Name):
+	case mine.Task != types.TaskK3s && !c.shares(lock, f.own.Name):
 		return errChange
 	}
-	if why := c.goesDown(f.own.Name); why != "" {
+	if why := c.goesDown(f.own.Name, mine.Task != types.TaskK3s); why != "" {
 		return errors.New(why)
 	}
 	return nil

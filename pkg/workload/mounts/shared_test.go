@@ -34,6 +34,99 @@ func TestK3sIsRestartedUnderTheLockOfThisNodesChangeThatWaitsForPods(t *testing.
 	})
 }
 
+// The drain ends with the change, the change with the pod, and that with the restart.
+func TestK3sIsRestartedUnderTheLockOfTheDrainForThatChange(t *testing.T) {
+	play(t, three, func(s *stage) {
+		a := s.agents["n1"]
+		lock := a.stuckDrained()
+		s.cluster.ChangeNode("n1", func(n *types.Node) { n.Unschedulable = true })
+		s.start("n1")
+		s.pass(9 * time.Minute)
+		a.is(1, types.RepairActs, "k3s was restarted "+underChange)
+		s.pass(4 * time.Minute)
+		a.is(1, types.RepairWell, "")
+		s.pass(time.Hour)
+		if a.keeps(lock); len(s.cluster.Calls("setlock")) > 0 || len(s.cluster.Calls("freelock")) > 0 {
+			t.Error("it is the drain that frees it")
+		}
+	})
+}
+
+func TestADrainThatIsNotForTheStuckChangeAloneIsWaitedFor(t *testing.T) {
+	const notOver = "a drain of this node is requested or not over"
+	for name, row := range map[string]struct {
+		change func(*agent, *types.DrainLock)
+		words  string
+	}{
+		"the update of EVE as well": {func(a *agent, _ *types.DrainLock) { a.drains(types.PhaseComplete, "UPDATE", types.RequestedByK3s) }, notOver},
+		"an operator alone":         {func(a *agent, _ *types.DrainLock) { a.drains(types.PhaseComplete, "OPERATOR") }, notOver},
+		"nobody any more":           {func(a *agent, _ *types.DrainLock) { a.drains(types.PhaseComplete) }, notOver},
+		"the device has just asked": {func(a *agent, _ *types.DrainLock) { _ = a.device.Publish(types.Global, types.NodeDrainRequest{}) }, notOver},
+		"it is not complete":        {func(a *agent, _ *types.DrainLock) { a.drains(types.PhaseEmptying, types.RequestedByK3s) }, notOver},
+		"it failed":                 {func(a *agent, _ *types.DrainLock) { a.drains(types.PhaseNotEmpty, types.RequestedByK3s) }, notOver},
+		"the change goes on": {func(a *agent, _ *types.DrainLock) {
+			_ = a.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleChanges})
+		}, notOver},
+		"the change lacks something else": {func(a *agent, _ *types.DrainLock) {
+			_ = a.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleStuck})
+		}, notOver},
+		"the lock is of a former boot":      {func(_ *agent, lock *types.DrainLock) { lock.BootID = "earlier" }, notOver},
+		"the lock is for something else":    {func(_ *agent, lock *types.DrainLock) { lock.Task = types.TaskMembers }, notOver},
+		"the lock is another node's":        {func(_ *agent, lock *types.DrainLock) { lock.Holder = "n2" }, notOver},
+		"the lock was freed by an operator": {func(_ *agent, lock *types.DrainLock) { *lock = types.DrainLock{} }, notOver},
+		"it has ended":                      {func(_ *agent, lock *types.DrainLock) { lock.Ended = true }, "The last attempt failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				a := s.agents["n1"]
+				lock := a.stuckDrained()
+				row.change(a, &lock)
+				s.cluster.SetLock(lock)
+				s.start("n1")
+				s.pass(10 * time.Minute)
+				a.is(0, types.RepairWaits, row.words)
+				a.keeps(lock)
+			})
+		})
+	}
+}
+
+func TestWhoJoinsTheDrainBeforeTheRestartPreventsIt(t *testing.T) {
+	joins := func(a *agent) { a.drains(types.PhaseComplete, "DEVICEOP", types.RequestedByK3s) }
+	for name, at := range map[string]func(*agent, *Component){
+		"under the lock": func(a *agent, c *Component) { c.Kube = &meanwhile{a.cluster, func() { joins(a) }} },
+		"when the restart is published": func(a *agent, c *Component) {
+			c.Recovery = &published{&a.recovery, func(m types.MountRecovery) {
+				if m.Attempts > 0 {
+					joins(a)
+				}
+			}}
+		},
+		"the change ends then": func(a *agent, c *Component) {
+			c.Recovery = &published{&a.recovery, func(m types.MountRecovery) {
+				if m.Attempts > 0 {
+					_ = a.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleIdle})
+				}
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, three, func(s *stage) {
+				a := s.agents["n1"]
+				lock := a.stuckDrained()
+				c := s.component("n1")
+				at(a, c)
+				s.runs(a, c)
+				s.pass(10 * time.Minute)
+				if m := a.says(); a.told() > 0 || m.Attempts > 0 || m.Last > 0 {
+					t.Errorf("%d restarts, it says %+v", a.told(), m)
+				}
+				a.keeps(lock)
+			})
+		})
+	}
+}
+
 func TestThatIsSoAfterAReboot(t *testing.T) {
 	play(t, three, func(s *stage) {
 		a := s.agents["n1"]

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -166,7 +167,12 @@ func (a *agent) Restart(_ context.Context, found k3sprocess.Process) error {
 	if found != a.process {
 		a.Errorf("%s: %+v is to end, but k3s is %+v", a.name, found, a.process)
 	}
-	if lock := a.cluster.Lock(); lock.Holder != a.name || lock.Task != types.TaskK3s && !(lock.Task == types.TaskK3sChange && a.change().LacksPods()) {
+	drain, _ := a.drain.Get(types.Global)
+	change := types.TaskK3sChange
+	if drain.Phase == types.PhaseComplete && slices.Equal(drain.Requesters, []string{types.RequestedByK3s}) {
+		change = ""
+	}
+	if lock := a.cluster.Lock(); lock.Holder != a.name || lock.Task != types.TaskK3s && !(lock.Task == change && a.change().LacksPods()) {
 		a.Errorf("%s restarts k3s while the lock is %+v", a.name, lock)
 	}
 	a.restarts = append(a.restarts, time.Now())
@@ -249,6 +255,19 @@ func (a *agent) stuckChange() types.DrainLock {
 	_ = a.lifecycle.Publish(types.Global, types.KubeLifecycle{Phase: types.LifecycleStuck, NotBack: []string{"eve-kube-app/app-" + a.name}})
 	a.cluster.SetLock(types.DrainLock{Holder: a.name, BootID: a.boot, Since: a.began, Task: types.TaskK3sChange, Volumes: map[string]int{"pv-" + a.name: 0, "pv-other": 0}})
 	return a.cluster.Lock()
+}
+
+// stuckDrained is the same of a change for which this node is drained, with the lock of that.
+func (a *agent) stuckDrained() types.DrainLock {
+	lock := a.stuckChange()
+	lock.Task = ""
+	a.cluster.SetLock(lock)
+	a.drains(types.PhaseComplete, types.RequestedByK3s)
+	return a.cluster.Lock()
+}
+
+func (a *agent) drains(phase types.DrainPhase, requesters ...string) {
+	_ = a.drain.Publish(types.Global, types.NodeDrainProgress{Phase: phase, Requesters: requesters, Lock: types.DrainLockView{Holder: a.name, Mine: true}})
 }
 
 // keeps checks that the lock is as it was, but for its version.
