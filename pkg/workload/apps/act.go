@@ -70,12 +70,14 @@ func (c *Component) finish(out outcome) {
 		}
 	}
 	c.mem.rest = rest
+	delete(rest, held)
 	if !errors.Is(out.err, types.ErrHeld) && !errors.Is(out.err, errLate) {
 		delete(rest, late(out.lost))
 	}
 	switch {
 	case errors.Is(out.err, types.ErrHeld):
 		rest[""] = pause{until: c.Uptime() + heldPause}
+		rest[held] = pause{until: c.Uptime() + heldPause, why: out.err.Error()}
 		return
 	case errors.Is(out.err, errLate):
 		rest[""] = pause{until: c.Uptime() + heldPause}
@@ -91,9 +93,13 @@ func (c *Component) finish(out outcome) {
 	case len(out.targets) == 0: // the table of nodes may not show the fence, or its end, for a while
 		rest[out.lost.UID] = pause{until: c.Uptime() + minPause}
 	}
-	for _, t := range out.targets {
-		err := out.fails[t.key]
-		c.complain(t.key, out.act, err, len(out.steps[t.key]) > 0, c.Log.WithFields(logrus.Fields{"app": t.key, "act": out.act}))
+	for i, t := range out.targets {
+		log := c.Log.WithFields(logrus.Fields{"app": t.key, "act": out.act})
+		if i >= out.tried && out.err != nil { // which is logged above, once for all
+			c.complain(t.key, out.act, out.err, false, nil)
+			continue
+		}
+		c.complain(t.key, out.act, out.fails[t.key], len(out.steps[t.key]) > 0, log)
 		c.keep(t.key, out.steps[t.key])
 		for _, s := range out.steps[t.key] {
 			c.Log.WithFields(logrus.Fields{"app": t.key, "act": s.Act}).Info(s.Step)
@@ -114,8 +120,11 @@ func (c *Component) tellLate(out outcome) {
 // late is where it is kept why nothing was done about a lost node: of its next loss that says nothing.
 func late(lost types.Node) string { return "late/" + lost.UID + "/" + lost.ReadySince.String() }
 
-// complain sets the pause after a try, and logs a failure once. Where nothing
-// was left to be done it is others that take their time.
+// held is where it is kept that another node repaired.
+const held = "held"
+
+// complain sets the pause after a try, and logs a failure once, to log if that is not nil. Where
+// nothing was left to be done it is others that take their time.
 func (c *Component) complain(key string, act types.RepairAct, err error, did bool, log logrus.FieldLogger) {
 	last := c.mem.rest[key]
 	longer := min(max(2*last.last, minPause), maxPause)
@@ -130,7 +139,7 @@ func (c *Component) complain(key string, act types.RepairAct, err error, did boo
 	case !did:
 		p.last = longer
 	}
-	if p.why != "" && p.why != last.why {
+	if log != nil && p.why != "" && p.why != last.why {
 		log.WithError(err).Warn("repair failed")
 	}
 	p.until, p.act = c.Uptime()+p.last, act
@@ -173,13 +182,7 @@ func (f facts) told(a app, v verdict) types.AppRepairStatus {
 		s.BootID, s.Unseen = f.boot, max(f.uptime-f.unseen(a.key), 1)
 	}
 	if v.shown == "" { // what goes on beside it must not hide what people have to do something about
-		why := f.rest[a.key].why
-		if v.act == types.ActFailover {
-			why = cmp.Or(f.rest[late(v.lost)].why, why)
-		}
-		if why != "" && v.target != nil {
-			s.Reason += " " + fmt.Sprintf("The last attempt failed: %s.", why)
-		}
+		s.Reason += f.failed(a, v)
 		if f.acts(a.key) && s.Act != types.ActNone {
 			s.Phase = types.RepairActs
 		}
@@ -188,6 +191,40 @@ func (f facts) told(a app, v verdict) types.AppRepairStatus {
 		s.Since = old.Since
 	}
 	return s
+}
+
+// failed says why what a verdict wants has not been done yet, "" for nothing. A failover that only lacks a
+// fresh look is tried after each of them; they are rare once a loss has lasted long.
+func (f facts) failed(a app, v verdict) string {
+	lacksLook := v.act == types.ActFailover && v.reason == f.stale()
+	over := v.act == actSettle && f.rest[a.key].act != actSettle // it runs, whatever failed before
+	if over || v.target == nil && !lacksLook {
+		return ""
+	}
+	why, fence := f.why(a.key), ""
+	if v.act == types.ActFailover {
+		why = cmp.Or(f.rest[late(v.lost)].why, why)
+		if !v.lost.OutOfService {
+			fence = f.why(v.lost.UID)
+		}
+	}
+	switch why = cmp.Or(why, f.why(held)); {
+	case why != "":
+		return fmt.Sprintf(" The last attempt failed: %s.", why)
+	case fence != "":
+		return fmt.Sprintf(" The last attempt to fence node %s failed: %s.", v.lost.Name, fence)
+	}
+	return ""
+}
+
+// why is what came of the last try, "" for nothing and where that is so long ago that it was about
+// something else: what goes on failing is tried again before.
+func (f facts) why(key string) string {
+	p := f.rest[key]
+	if f.uptime-p.until >= maxPause {
+		return ""
+	}
+	return p.why
 }
 
 // run is how the application's pods fare; what they last said while they are not seen.
@@ -234,6 +271,7 @@ type worker struct {
 	dropped  []string                      // applications that are not to be taken any more
 	steps    map[string][]types.RepairStep // by application
 	fails    map[string]error              // by application
+	tried    int                           // how many of the targets have had their turn
 }
 
 // do takes one application after the other; what fails for one does not hold up
@@ -257,6 +295,7 @@ func (w *worker) do(ctx context.Context) error {
 				return err
 			}
 		}
+		w.tried = i + 1
 		if slices.Contains(w.dropped, t.key) {
 			continue
 		}

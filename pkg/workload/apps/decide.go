@@ -46,7 +46,7 @@ type memory struct {
 	words  types.Witnesses
 	fresh  fresh            // the last look at what no table holds
 	acting *task            // under way; nil for none
-	rest   map[string]pause // by application, by the UID of a fenced Node, by late, telling, and "" for all
+	rest   map[string]pause // by application, by the UID of a Node to fence or unfence, by late, held, telling, and "" for all
 
 	configSource types.ConfigArrival
 	fetching     bool          // the last fetch that was looked at succeeded
