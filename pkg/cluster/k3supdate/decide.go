@@ -432,7 +432,8 @@ func (f facts) startedAfterAll() bool {
 		return false
 	}
 	runs, there := f.known && f.own.KubeletVersion == j.To, f.evidence.disk == j.To
-	return there && (runs || p.PID != 0 && p.Start >= j.Began) || runs && commits(f.own, f.nodes, j.To) != ""
+	starts := p.PID != 0 && p.Start >= j.Began || p.PID == 0 && f.kubeInit && j.Began == 0 // 0 only after a boot: what starts then is what is there
+	return there && (runs || starts) || runs && commits(f.own, f.nodes, j.To) != ""
 }
 
 // stuck says that a change is not over in its time, where it lacks nothing but pods also which.
