@@ -148,7 +148,7 @@ func (f facts) overriding(a *action) {
 		case late && wait:
 			s.Phase = types.LifecycleStuck
 		case late:
-			if f.stuck(s, " ", pods); ill {
+			if f.stuck(s, " ", pods); ill || f.unlistable(lacks) {
 				s.Reason += ` Another value of the setting k3s.config.override is written at once. See operations.md, "The settings of k3s".`
 			} else {
 				s.Reason += ` See operations.md, "Where a change is stuck".`
@@ -192,14 +192,21 @@ func (f facts) overrideLacks() (lacks string, ill bool) {
 	return lacks, false
 }
 
+// unlistable reports whether all that lacks is that the volumes could not be listed for long. Of that k3s is not to
+// blame, but the override may be; k3s runs, so that quorum has to do without it.
+func (f facts) unlistable(lacks string) bool {
+	lack, _ := f.quorum()
+	return lacks != "" && lacks == f.fails() && lack == ""
+}
+
 // cures reports whether the setting asks for another file than the one with which this k3s does
-// not come up, or did not.
+// not come up, or did not, or with which the volumes cannot be listed.
 func (f facts) cures(wanted string) bool {
 	if wanted == "" || wanted == f.journal.Sum || wanted == f.journal.Override.To || f.uptime < f.journal.Began+unseenFor || f.remounts() != "" {
 		return false
 	}
-	_, ill := f.overrideLacks()
-	return ill
+	lacks, ill := f.overrideLacks()
+	return ill || f.unlistable(lacks)
 }
 
 // overridePreconditions are what a change of the override waits for. A k3s that is down waits for

@@ -297,7 +297,7 @@ func TestAnOverrideThatRanIsNotPutBack(t *testing.T) {
 	f.uptime = f.journal.Began + patchFor
 	f.checked, f.listed, f.unlisted = nil, f.journal.Began, volumesError{errors.New("list volumes: refused")}
 	a = decide(f)
-	if !a.journal.Ran || a.status.Phase != types.LifecycleStuck || !strings.Contains(a.status.Reason, "Where a change is stuck") {
+	if !a.journal.Ran || a.status.Phase != types.LifecycleStuck || !strings.Contains(a.status.Reason, "is written at once") {
 		t.Fatalf("%+v, %+v", a.journal, a.status)
 	}
 	if f.journal, f.known, f.agent = a.journal, false, time.Hour; decide(f).journal.Step != types.K3sStepChange {
@@ -330,6 +330,34 @@ func TestTheSettingCuresAK3sThatDoesNotComeUp(t *testing.T) {
 	f.journal.Step, f.journal.Override.To, f.override.InForce = types.K3sStepReturn, another, was
 	if a = decide(f); a.journal.Step != types.K3sStepChange || a.journal.Sum != more || a.journal.Override.To != "" {
 		t.Errorf("after one that failed: %+v", a.journal)
+	}
+}
+
+// With it something does not answer, so that the volumes can never be listed, and the change never ends.
+func TestTheSettingCuresAnOverrideWithWhichVolumesCannotBeListed(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*facts)
+		cured  bool
+	}{
+		"for long":         {func(*facts) {}, true},
+		"for a moment":     {func(f *facts) { f.listed = f.uptime - seenAfter + 1 }, false},
+		"it is looked at":  {func(f *facts) { f.unlisted = nil }, false},
+		"etcd needs this":  {func(f *facts) { f.node(1, func(n *types.Node) { n.Ready = types.ConditionUnknown }) }, false},
+		"it is the former": {func(f *facts) { f.override.Sum = was }, true},
+		"nothing else is":  {func(f *facts) { f.override.Sum = another }, false},
+	} {
+		f := released(t)
+		f.uptime, f.override.Sum = f.journal.Began+patchFor, more
+		f.listed, f.unlisted, f.journal.Ran = f.journal.Began, volumesError{errors.New("list volumes: refused")}, true
+		row.change(&f)
+		f.checked = nil
+		a := decide(f)
+		if cured := a.journal.Sum == f.override.Sum && a.journal.Sum != another; cured != row.cured || cured && (a.journal.Ran || a.journal.Began != f.uptime) || a.status.Override.Released != a.journal.Sum {
+			t.Errorf("%s: %s: %s, %+v", name, a.status.Phase, a.status.Reason, a.journal)
+		}
+		if needed := strings.HasPrefix(name, "etcd"); needed && !strings.Contains(a.status.Reason, "Where a change is stuck") {
+			t.Errorf("%s: %s", name, a.status.Reason)
+		}
 	}
 }
 
