@@ -94,7 +94,7 @@ func (f facts) acts(a *action, target string) {
 	ours := f.restarted > j.Began && p.Start >= f.restarted // what it may replay takes its time
 	stale := p.Start < j.Began || back && j.Sum != "" && wrong && f.uptime >= p.Start+swapFor && !ours
 	once := !j.Restarted || j.Sum != "" && wrong && p.PID != 0 && f.uptime >= f.restarted+restartAfter ||
-		back && wrong && p.PID == 0 && f.kubeInit && f.restarted <= j.Began && f.uptime >= j.Began+swapFor // it was started before its binary was replaced
+		back && wrong && p.PID == 0 && f.kubeInit && f.uptime >= max(f.restarted, j.Began)+swapFor && f.agent >= swapFor // it was started before its binary was replaced
 	if !j.Restarted && (f.busy || !f.known || f.reboots() != "") {
 		a.lacked = f.lacked // until it is seen that no node may reboot
 	}

@@ -754,9 +754,22 @@ func TestAVersionThatRunsAfterItsBinaryWasReplacedGoesOnWhereNothingElseCan(t *t
 		if a.call != restart {
 			t.Errorf("%s: call %d, %+v", name, a.call, a.journal)
 		}
-		f.journal, f.restarted, f.uptime = a.journal, f.uptime, f.uptime+swapFor
+		f.journal, f.restarted, f.uptime = a.journal, f.uptime, f.uptime+swapFor-1
 		if a = decide(f); a.call == restart {
 			t.Errorf("%s, twice: %+v", name, a.journal)
+		}
+		restarted := f
+		restarted.agent, restarted.restarted = swapFor-1, 0 // by an agent that has ended since
+		if a = decide(restarted); a.call == restart {
+			t.Errorf("%s, twice, by another agent: %+v", name, a.journal)
+		}
+		f.uptime++ // kube-init has refused, or said nothing
+		if a = decide(f); a.call != restart {
+			t.Errorf("%s, and that did not come about: call %d, %+v", name, a.call, a.journal)
+		}
+		f.node(0, func(n *types.Node) { n.KubeletVersion = old }) // it has
+		if a = decide(f); a.call == restart {
+			t.Errorf("%s, although it has returned: %+v", name, a.journal)
 		}
 	}
 }
