@@ -91,6 +91,10 @@ func (f facts) acts(a *action, target string) {
 	}
 	inPlace := f.evidence.disk == target || f.evidence.disk == "" && f.known && !f.version.OnDisk
 	wrong := f.known && f.own.KubeletVersion != target
+	// What is in its place says no version, and k3sconfig has not seen the former one there. Where nothing has failed it
+	// may be the last server, which To may have started on, unless From runs.
+	runs := f.known && !wrong
+	nameless := f.evidence.disk == "" && f.evidence.at > j.Began && (j.Failed.To != "" || runs) && !(runs && f.version.OnDisk)
 	ours := f.restarted > j.Began && p.Start >= f.restarted // what it may replay takes its time
 	stale := p.Start < j.Began || back && j.Sum != "" && wrong && f.uptime >= p.Start+swapFor && !ours
 	once := !j.Restarted || j.Sum != "" && wrong && p.PID != 0 && f.uptime >= f.restarted+restartAfter ||
@@ -107,11 +111,11 @@ func (f facts) acts(a *action, target string) {
 		if strings.HasPrefix(f.published.Reason, s.Reason) {
 			s.Reason = f.published.Reason
 		}
-	case back && j.Sum != "" && f.evidence.disk == j.To:
+	case back && j.Sum != "" && (f.evidence.disk == j.To || nameless):
 		why := f.failedTo(restore)
 		if why != "" {
 			s.Reason += " The former k3s could not be put back: " + why + "."
-		} else if p.Start >= j.Began {
+		} else if p.Start >= j.Began && !(nameless && runs) {
 			j.Began, j.Restarted = f.uptime, false // it was started with the one that is replaced now
 		}
 		if f.uptime >= f.acted.at+again || f.acted.call != restore {

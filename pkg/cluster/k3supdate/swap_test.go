@@ -682,6 +682,46 @@ func TestAFormerBinaryThatCannotBePutBackIsNotReleasedWhileTheK3sOfItGoesOn(t *t
 	}
 }
 
+// The new one was put in its place, and cannot be asked for its version. k3s.old is whole.
+func TestTheFormerBinaryIsPutBackInThePlaceOfOneThatSaysNoVersion(t *testing.T) {
+	starts := func(f *facts) { f.process.Start = f.uptime - time.Minute }
+	silent := func(f *facts) { f.known, f.own, f.nodes = false, types.Node{}, nil }
+	for name, row := range map[string]struct {
+		withdrawn bool
+		change    func(*facts)
+		restores  bool
+	}{
+		"the former k3s goes on":            {false, func(*facts) {}, true},
+		"it was withdrawn":                  {true, func(*facts) {}, true},
+		"only kube-init knows the process":  {false, func(f *facts) { f.process, f.kubeInit = k3sprocess.Process{}, true }, true},
+		"the former k3s has started again":  {false, starts, true},
+		"nothing was looked at since":       {false, func(f *facts) { f.evidence.at = f.journal.Began }, false},
+		"k3sconfig sees the former one":     {false, func(f *facts) { f.version.OnDisk = true }, false},
+		"it failed, and nothing answers":    {false, func(f *facts) { starts(f); silent(f) }, true},
+		"withdrawn, and another one starts": {true, func(f *facts) { starts(f); silent(f) }, false}, // it may be the last server's
+	} {
+		f := swapping()
+		f.journal.Began, f.evidence.disk, f.evidence.staged, f.version.OnDisk = f.uptime-swapFor, "", "", false
+		if row.withdrawn {
+			f.version.Wanted = old
+		}
+		a := decide(f)
+		if a.journal.Step != types.K3sStepReturn || (a.journal.Failed.To == "") != row.withdrawn || a.status.Released != patch {
+			t.Fatalf("%s: %+v, %+v", name, a.status, a.journal)
+		}
+		f.journal, f.uptime = a.journal, f.uptime+swapFor
+		f.evidence.at, f.acted = f.uptime, acted{install, f.journal.Began - swapFor, nil}
+		row.change(&f)
+		if a = decide(f); (a.call == restore) != row.restores || a.call == restart || f.known && !a.journal.Restarted {
+			t.Errorf("%s: call %d, %+v, %+v", name, a.call, a.status, a.journal)
+		}
+		f.acted = acted{restore, f.uptime, errors.New("EIO")}
+		if a = decide(f); strings.Contains(a.status.Reason, "could not be put back: EIO") != row.restores {
+			t.Errorf("%s: %s", name, a.status.Reason)
+		}
+	}
+}
+
 // The kube container looked between the binary and KubeConfig, or k3s ended by itself before the former one was back.
 func TestAVersionThatRunsAfterItsChangeWasTakenBackIsNotReplacedOnTheLastServer(t *testing.T) {
 	for name, up := range map[string]bool{"it starts": false, "it starts, and the disk is looked at": false, "it starts with a boot, and only kube-init knows it": false, "it runs": true} {
