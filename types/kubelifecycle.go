@@ -196,7 +196,7 @@ type KubeLifecycleJournal struct {
 	BootID    string
 	Cluster   string         // ID of the one that the device belonged to; "" for none
 	Began     time.Duration  // of the step, since the boot BootID
-	Commit    string         // as in KubeLifecycle
+	Commit    string         // as in KubeLifecycle, which has none on the way back, while this is kept
 	Sum       string         // SHA-256 of the binary that was staged; "" where none was
 	Restarted bool           // k3s was restarted for it
 	Ran       bool           // the kubelet has reported To
