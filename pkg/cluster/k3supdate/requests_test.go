@@ -1,6 +1,7 @@
 package k3supdate
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -219,6 +220,20 @@ func TestAStuckChangeNamesWhatAnOperatorMayDo(t *testing.T) {
 		change(&f)
 		if a := decide(f); a.status.Phase != types.LifecycleStuck || !strings.Contains(a.status.Reason, recipe) {
 			t.Errorf("%s: %+v", recipe, a.status)
+		}
+	}
+}
+
+// The journal keeps what could not be taken back, for a version that is started all the same.
+func TestAStuckWayBackOfTheLastServerIsNotToBeTakenBackToASnapshot(t *testing.T) {
+	for name, etcd := range map[string]bool{"a cluster": true, "a single node": false} {
+		f := installed()
+		f.node(0, func(n *types.Node) { n.Etcd = etcd })
+		f.found.HasEtcd = etcd
+		f.journal.Step, f.journal.Restarted, f.journal.Commit = types.K3sStepReturn, true, "No way back."
+		f.acted = acted{restore, f.uptime, errors.New("it is gone")}
+		if a := decide(f); a.status.Phase != types.LifecycleStuck || a.journal.Commit == "" || !strings.Contains(a.status.Reason, "Where a change is stuck") {
+			t.Errorf("%s: %s: %s, %+v", name, a.status.Phase, a.status.Reason, a.journal)
 		}
 	}
 }

@@ -724,7 +724,7 @@ func TestTheFormerBinaryIsPutBackInThePlaceOfOneThatSaysNoVersion(t *testing.T) 
 
 // The kube container looked between the binary and KubeConfig, or k3s ended by itself before the former one was back.
 func TestAVersionThatRunsAfterItsChangeWasTakenBackIsNotReplacedOnTheLastServer(t *testing.T) {
-	for name, up := range map[string]bool{"it starts": false, "it starts, and the disk is looked at": false, "it starts with a boot, and only kube-init knows it": false, "it runs": true} {
+	for name, up := range map[string]bool{"it starts": false, "it starts, and the disk is looked at": false, "it starts with a boot, and only kube-init knows it": false, "it runs": true, "it starts, and its kubelet reports the former one": true} {
 		f := installed()
 		f.journal.Commit = commits(f.own, nil, patch)
 		f.journal.Began, f.process.Start, f.blocked = f.uptime-rebootFor, f.uptime-time.Hour, f.uptime-rebootFor
@@ -739,6 +739,10 @@ func TestAVersionThatRunsAfterItsChangeWasTakenBackIsNotReplacedOnTheLastServer(
 		f.evidence.at, f.acted, f.process.Start = f.uptime, acted{restore, f.uptime, errors.New("it is gone")}, f.uptime-2*time.Minute
 		if f.known = up; up {
 			f.version.Running, f.version.OnDisk = patch, true
+		}
+		if strings.HasSuffix(name, "the former one") {
+			f.node(0, func(n *types.Node) { n.KubeletVersion = old })
+			f.version.Running, f.version.OnDisk = old, false
 		}
 		if !up { // nor has the agent, which has started again, heard of a node
 			f.own, f.nodes = types.Node{}, nil
@@ -759,6 +763,7 @@ func TestAVersionThatRunsAfterItsChangeWasTakenBackIsNotReplacedOnTheLastServer(
 			t.Errorf("%s: call %d, %+v, %+v", name, a.call, a.status, a.journal)
 		}
 		f.journal, f.uptime = a.journal, f.uptime+restartAfter
+		f.checked = &checked{at: f.uptime, lock: types.DrainLock{Holder: "n1", Task: types.TaskK3sChange, BootID: "boot"}, nodes: f.nodes}
 		if a = decide(f); a.call == restart || a.call == restore || !looks && f.unstopped() {
 			t.Errorf("%s, later: call %d, %+v, %+v", name, a.call, a.status, a.journal)
 		}
