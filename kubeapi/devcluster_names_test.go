@@ -35,8 +35,8 @@ type namer struct {
 func name(t *testing.T, a *agent) *namer {
 	n := &namer{agent: a}
 	c := &names.Component{
-		Log: a.Log, Pulse: &loop.Pulse{}, Apps: &n.apps, Networks: &n.networks, Membership: &a.member, Info: &a.info, Leader: &a.leader, Nodes: &a.nodes,
-		Tables: &a.tables, Allocations: &a.configMaps, DNSServer: &a.dns, DNSRollout: &a.rollout, Kube: a.Client,
+		Log: a.Log, Pulse: &loop.Pulse{}, Apps: &n.apps, Networks: &n.networks, AppStatus: &pubsub.Table[types.ENClusterAppStatus]{},
+		Membership: &a.member, Info: &a.info, Leader: &a.leader, Nodes: &a.nodes, Tables: &a.tables, Allocations: &a.configMaps, DNSServer: &a.dns, DNSRollout: &a.rollout, Kube: a.Client,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

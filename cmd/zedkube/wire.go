@@ -406,7 +406,8 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 		},
 		"names": &names.Component{
 			Log: as("names"), Pulse: pulses["names"],
-			Apps: appNetworkStatus, Networks: networkStatus, Membership: memberOf, Info: info, Leader: leaderInfo, Nodes: nodesButWitness, Tables: kube.Tables,
+			Apps: appNetworkStatus, Networks: networkStatus, AppStatus: appStatus,
+			Membership: memberOf, Info: info, Leader: leaderInfo, Nodes: nodesButWitness, Tables: kube.Tables,
 			Allocations: kube.Allocations, DNSServer: kube.DNSServer, DNSRollout: kube.DNSRollout, Kube: kube,
 		},
 		"storage": &storage.Component{

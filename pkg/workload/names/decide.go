@@ -38,6 +38,7 @@ type facts struct {
 	own        string                                 // name of this node; "" while it is not one, or not all nodes and ConfigMaps are seen
 	apps       map[string]types.AppNetworkStatus      // by UUID
 	networks   map[string]types.NetworkInstanceStatus // by UUID
+	statuses   map[string]types.ENClusterAppStatus    // by UUID, of the controller's applications
 	configMaps map[string]types.NetworkAllocations
 	nodes      map[string]types.Node
 	server     types.DNSServer
@@ -128,7 +129,10 @@ func (a *action) addresses(f facts) {
 		e.node, e.gone, e.nodes = f.own, gone, f.nodes
 		// A workload that has left is a new one when it comes back with its addresses.
 		e.written = maps.Clone(f.written[name])
-		maps.DeleteFunc(e.written, func(app string, _ types.Allocation) bool { _, there := f.apps[app]; return !there })
+		maps.DeleteFunc(e.written, func(app string, _ types.Allocation) bool {
+			s, there := f.apps[app]
+			return !there || f.elsewhere(app, s)
+		})
 		a.written[name] = e.written
 		next := e.change(row)
 		if row.Why != "" {
@@ -149,6 +153,7 @@ func (a *action) addresses(f facts) {
 type edit struct {
 	network, node string
 	mine, written map[string]types.Allocation // written is what the node wrote the last time
+	unknown       map[string]bool             // workloads of which it is not known whether they run on the node
 	gone          map[string]time.Time        // nodes that were removed from the cluster
 	nodes         map[string]types.Node
 }
@@ -156,11 +161,11 @@ type edit struct {
 // change is the ConfigMap after the edit. Where other nodes have workloads on another
 // network instance of that name nothing is added. What another node took over since this
 // one wrote it is left to that node, or two that have it would fight, unless that node is lost, and
-// this one is not.
+// this one is not. The node's entry of a workload that may run elsewhere stays as it is.
 func (e edit) change(row types.NetworkAllocations) types.NetworkAllocations {
 	next := types.NetworkAllocations{Network: row.Network, Entries: map[string]types.Allocation{}}
 	for app, is := range row.Entries {
-		if _, gone := e.gone[is.NodeName]; !gone && is.NodeName != e.node {
+		if _, gone := e.gone[is.NodeName]; !gone && (is.NodeName != e.node || e.unknown[app]) {
 			next.Entries[app] = is
 		}
 	}
@@ -178,7 +183,20 @@ func (e edit) change(row types.NetworkAllocations) types.NetworkAllocations {
 	return next
 }
 
-// wanted is what zedrouter assigned on this node, for each ConfigMap.
+// elsewhere reports that a workload does not run on this node. zedrouter has an application of the
+// controller on its designated node while it runs on another, too (docs/wire.md, "zedmanager").
+func (f facts) elsewhere(app string, s types.AppNetworkStatus) bool {
+	return s.KubeApp == nil && !f.unknown(app, s) && !f.statuses[app].ScheduledOnThisNode
+}
+
+// unknown reports that it is not known whether a workload runs on this node: not yet, or, because the
+// API server does not answer, not any more.
+func (f facts) unknown(app string, s types.AppNetworkStatus) bool {
+	is := f.statuses[app].AppKubeStatus // Unknown where nothing is published
+	return s.KubeApp == nil && (is == types.AppKubeUnknown || is == types.AppKubeAPIUnreachable)
+}
+
+// wanted is what zedrouter assigned on this node to workloads that run here, for each ConfigMap.
 func wanted(f facts, a *action) map[string]edit {
 	out, instances := map[string]edit{}, map[string]int{}
 	for name := range f.configMaps {
@@ -191,7 +209,7 @@ func wanted(f facts, a *action) map[string]edit {
 		for _, adapter := range s.AppNetAdapterList {
 			id := adapter.Network.String()
 			network, there := f.networks[id]
-			if !s.Ready() || !there {
+			if !s.Ready() || !there || f.elsewhere(app, s) {
 				continue
 			}
 			name, is := types.AllocationsName(network.DisplayName), types.Allocation{
@@ -208,7 +226,11 @@ func wanted(f facts, a *action) map[string]edit {
 				a.leave("those on network %q: several network instances have that name", network.DisplayName)
 				continue
 			case out[name].mine == nil:
-				out[name] = edit{network: id, mine: map[string]types.Allocation{}}
+				out[name] = edit{network: id, mine: map[string]types.Allocation{}, unknown: map[string]bool{}}
+			}
+			if f.unknown(app, s) {
+				out[name].unknown[app] = true
+				continue
 			}
 			if former, there := out[name].mine[app]; there { // by another adapter
 				is = former

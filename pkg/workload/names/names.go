@@ -1,8 +1,8 @@
 // Package names gives workloads on EVE's networks names in the cluster's DNS, where
 // orchestration is native (docs/wire.md, "Names of workloads").
 //
-//	reads:  AppNetworkStatus, NetworkInstanceStatus, ClusterMembership, EdgeNodeInfo,
-//	        leadership, nodes, the ConfigMaps with addresses, what CoreDNS has of them
+//	reads:  AppNetworkStatus, NetworkInstanceStatus, ENClusterAppStatus, ClusterMembership,
+//	        EdgeNodeInfo, leadership, nodes, the ConfigMaps with addresses, what CoreDNS has of them
 //	writes: nothing
 //	acts:   keeps this node's addresses in the ConfigMaps of the networks; as the leader
 //	        takes those of removed nodes off, writes all names into CoreDNS'
@@ -44,6 +44,7 @@ type Component struct {
 	Pulse       *loop.Pulse
 	Apps        pubsub.Source[types.AppNetworkStatus]
 	Networks    pubsub.Source[types.NetworkInstanceStatus]
+	AppStatus   pubsub.Reader[types.ENClusterAppStatus]
 	Membership  pubsub.Reader[types.ClusterMembership]
 	Info        pubsub.Reader[types.EdgeNodeInfo]
 	Leader      pubsub.Reader[types.KubeLeaderElectInfo]
@@ -61,7 +62,7 @@ type Component struct {
 
 // Run steps until ctx is done.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Apps, c.Networks, c.Membership, c.Info, c.Leader,
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Apps, c.Networks, c.AppStatus, c.Membership, c.Info, c.Leader,
 		c.Nodes, c.Tables, c.Allocations, c.DNSServer, c.DNSRollout)
 }
 
@@ -83,7 +84,8 @@ func (c *Component) look() facts {
 	membership, _ := c.Membership.Get(types.Global)
 	leader, _ := c.Leader.Get(types.Global)
 	f := facts{now: time.Now(), native: membership.NativeOrchestration(), known: c.Apps.Synced() && c.Networks.Synced(), memory: c.memory}
-	f.apps, f.networks, f.nodes, f.configMaps = c.Apps.All(), c.Networks.All(), c.Nodes.All(), c.Allocations.All()
+	f.apps, f.networks, f.statuses = c.Apps.All(), c.Networks.All(), c.AppStatus.All()
+	f.nodes, f.configMaps = c.Nodes.All(), c.Allocations.All()
 	if info, ok := c.Info.Get(types.Global); ok && tables[types.TableAllocations].Complete && tables[types.TableNodes].Complete {
 		own, _ := types.OwnNode(f.nodes, info)
 		f.own = own.Name

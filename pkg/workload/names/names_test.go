@@ -288,6 +288,7 @@ func TestAFailedWriteIsRepeated(t *testing.T) {
 func TestVirtualMachinesHaveNamesToo(t *testing.T) {
 	play(t, func(s *stage) {
 		_ = s.agents["n1"].apps.Publish(appID("vm"), app("", "press", "fd00:55::7", "floor"))
+		s.agents["n1"].places("vm", types.AppKubeRunning, true)
 		s.after(time.Hour)
 		if want := "        fd00:55::7 press.eve-kube-app.floor.internal press.internal\n"; !strings.Contains(s.text(), want) {
 			t.Errorf("the names are\n%s", s.text())
@@ -437,5 +438,108 @@ func TestANameDoesNotStayWithACopyOnALostNode(t *testing.T) {
 		if now := s.entries()["web"]; now == "n2" || s.edited != edited+1 {
 			t.Errorf("it is on %s after %d writes, with all nodes back", now, s.edited-edited)
 		}
+	})
+}
+
+// TestTheDesignatedNodeHasNoNameOfWhatRunsElsewhere has n2, the designated node of press, reboot: press
+// is on n1 since, and n2's zedrouter sets it up all the same.
+func TestTheDesignatedNodeHasNoNameOfWhatRunsElsewhere(t *testing.T) {
+	play(t, func(s *stage) {
+		n1, n2 := s.agents["n1"], s.agents["n2"]
+		n2.places("press", types.AppKubeRunning, true)
+		n2.activates("press", "10.55.0.7")
+		s.after(time.Hour)
+		s.want("on its designated node", map[string]string{"press": "n2"})
+		n2.end()
+		n1.places("press", types.AppKubeRunning, true)
+		n1.activates("press", "10.55.0.9")
+		s.after(time.Hour)
+		s.want("it has moved", map[string]string{"press": "n1"})
+		n2 = s.start("n2", false)
+		n2.activates("press", "10.55.0.7")
+		s.after(time.Hour)
+		s.want("n2 is back, and has not published where press runs", map[string]string{"press": "n1"})
+		edited := s.edited
+		for _, is := range []types.AppKubeStatus{types.AppKubeUnknown, types.AppKubeRunning, types.AppKubeNotRunning, types.AppKubeAPIUnreachable, types.AppKubeRunning} {
+			n2.places("press", is, false)
+			s.after(time.Hour)
+			s.want(fmt.Sprint("on n2 it is ", is), map[string]string{"press": "n1"})
+		}
+		if want := "        10.55.0.9 press.eve-kube-app.floor.internal press.internal\n"; !strings.Contains(s.text(), want) || s.edited != edited {
+			t.Errorf("%d writes, and CoreDNS says\n%s", s.edited-edited, s.text())
+		}
+		n2.places("press", types.AppKubeNotRunning, true)
+		s.after(time.Minute)
+		s.want("it goes back, and n1 does not know yet", map[string]string{"press": "n2"})
+		n1.places("press", types.AppKubeRunning, false)
+		s.after(time.Minute)
+		n1.stops("press")
+		s.after(time.Hour)
+		s.want("it is back", map[string]string{"press": "n2"})
+		if want := "        10.55.0.7 press.eve-kube-app.floor.internal press.internal\n"; !strings.Contains(s.text(), want) || s.edited != edited+1 {
+			t.Errorf("%d writes, and CoreDNS says\n%s", s.edited-edited, s.text())
+		}
+	})
+}
+
+// TestAnEntryStaysWhileItIsNotKnownWhereItsApplicationRuns lets n2 write another entry of the same
+// ConfigMap meanwhile.
+func TestAnEntryStaysWhileItIsNotKnownWhereItsApplicationRuns(t *testing.T) {
+	play(t, func(s *stage) {
+		n2 := s.agents["n2"]
+		n2.places("press", types.AppKubeRunning, true)
+		n2.activates("press", "10.55.0.7")
+		s.after(time.Hour)
+		n2.end()
+		n2 = s.start("n2", false)
+		n2.activates("press", "10.55.0.8")
+		n2.runs("web", "10.55.0.10")
+		s.after(time.Hour)
+		s.want("nothing is published yet", map[string]string{"press": "n2", "web": "n2"})
+		for _, is := range []types.AppKubeStatus{types.AppKubeUnknown, types.AppKubeAPIUnreachable} {
+			n2.places("press", is, false)
+			s.after(time.Hour)
+			s.want(is.String(), map[string]string{"press": "n2", "web": "n2"})
+		}
+		if want := "        10.55.0.7 press.eve-kube-app.floor.internal press.internal\n"; !strings.Contains(s.text(), want) {
+			t.Errorf("CoreDNS says\n%s", s.text())
+		}
+		n2.places("press", types.AppKubeRunning, true)
+		s.after(time.Hour)
+		if want := "        10.55.0.8 press.eve-kube-app.floor.internal press.internal\n"; !strings.Contains(s.text(), want) {
+			t.Errorf("it runs here: CoreDNS says\n%s", s.text())
+		}
+		n2.places("press", types.AppKubeNotInCluster, false)
+		s.after(time.Hour)
+		s.want("it runs nowhere", map[string]string{"web": "n2"})
+		n2.places("press", types.AppKubeRunning, true)
+		s.after(time.Hour)
+		s.want("it runs again", map[string]string{"press": "n2", "web": "n2"})
+		_ = n2.statuses.Unpublish(appID("press"))
+		n2.stops("press")
+		s.after(time.Hour)
+		s.want("it is deleted", map[string]string{"web": "n2"})
+	})
+}
+
+// TestAnApplicationThatReturnsHasItsNameAgain is TestAWorkloadThatReturnsHasItsNameAgain for the
+// designated node, whose zedrouter has it all the time.
+func TestAnApplicationThatReturnsHasItsNameAgain(t *testing.T) {
+	play(t, func(s *stage) {
+		n1, n2 := s.agents["n1"], s.agents["n2"]
+		n1.places("press", types.AppKubeRunning, true)
+		n1.activates("press", "10.55.0.7")
+		s.after(time.Minute)
+		n2.places("press", types.AppKubeRunning, true)
+		n2.activates("press", "10.55.0.9")
+		s.after(time.Minute)
+		n1.places("press", types.AppKubeRunning, false)
+		s.after(time.Minute)
+		s.want("it has moved", map[string]string{"press": "n2"})
+		n2.end()
+		s.after(time.Minute)
+		n1.places("press", types.AppKubeRunning, true)
+		s.after(time.Hour)
+		s.want("it is back", map[string]string{"press": "n1"})
 	})
 }

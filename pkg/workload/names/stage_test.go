@@ -57,6 +57,7 @@ type agent struct {
 	log      *logtest.Hook
 	apps     source[types.AppNetworkStatus]
 	networks source[types.NetworkInstanceStatus]
+	statuses pubsub.Table[types.ENClusterAppStatus]
 	member   pubsub.Table[types.ClusterMembership]
 	info     pubsub.Table[types.EdgeNodeInfo]
 	leader   pubsub.Table[types.KubeLeaderElectInfo]
@@ -132,8 +133,8 @@ func (s *stage) start(node string, leads bool) *agent {
 	_ = a.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: leads})
 	_ = a.networks.Publish(netID("floor").String(), types.NetworkInstanceStatus{DisplayName: "floor"})
 	a.Component = Component{
-		Log: log.WithField("node", node), Pulse: &loop.Pulse{}, Apps: &a.apps, Networks: &a.networks, Membership: &a.member, Info: &a.info, Leader: &a.leader,
-		Nodes: &s.nodes, Tables: &s.tables, Allocations: &s.configMaps, DNSServer: &s.server, DNSRollout: &s.rollout, Kube: s,
+		Log: log.WithField("node", node), Pulse: &loop.Pulse{}, Apps: &a.apps, Networks: &a.networks, AppStatus: &a.statuses,
+		Membership: &a.member, Info: &a.info, Leader: &a.leader, Nodes: &s.nodes, Tables: &s.tables, Allocations: &s.configMaps, DNSServer: &s.server, DNSRollout: &s.rollout, Kube: s,
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	done := make(chan struct{})
@@ -184,6 +185,16 @@ func appID(name string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(n
 // runs has zedrouter assign an address to a pod of namespace shop.
 func (a *agent) runs(name, address string) {
 	_ = a.apps.Publish(appID(name), app("shop", name, address, "floor"))
+}
+
+// activates has zedrouter set up an application of the controller.
+func (a *agent) activates(name, address string) {
+	_ = a.apps.Publish(appID(name), app("", name, address, "floor"))
+}
+
+// places has this node's zedkube say where an application of the controller runs.
+func (a *agent) places(name string, is types.AppKubeStatus, here bool) {
+	_ = a.statuses.Publish(appID(name), types.ENClusterAppStatus{AppKubeStatus: is, ScheduledOnThisNode: here})
 }
 
 func (a *agent) stops(name string) { _ = a.apps.Unpublish(appID(name)) }
