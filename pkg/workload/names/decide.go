@@ -159,9 +159,8 @@ type edit struct {
 }
 
 // change is the ConfigMap after the edit. Where other nodes have workloads on another
-// network instance of that name nothing is added. What another node took over since this
-// one wrote it is left to that node, or two that have it would fight, unless that node is lost, and
-// this one is not. The node's entry of a workload that may run elsewhere stays as it is.
+// network instance of that name nothing is added. The node's entry of a workload that may
+// run elsewhere stays as it is.
 func (e edit) change(row types.NetworkAllocations) types.NetworkAllocations {
 	next := types.NetworkAllocations{Network: row.Network, Entries: map[string]types.Allocation{}}
 	for app, is := range row.Entries {
@@ -174,13 +173,23 @@ func (e edit) change(row types.NetworkAllocations) types.NetworkAllocations {
 	}
 	next.Network = e.network
 	for app, is := range e.mine {
-		now, taken := next.Entries[app]
-		lost := e.nodes[now.NodeName].Ready == types.ConditionUnknown && e.nodes[e.node].Ready != types.ConditionUnknown
-		if !taken || lost || !reflect.DeepEqual(e.written[app], is) {
+		if now, there := next.Entries[app]; !there || e.takes(app, now, is) {
 			next.Entries[app] = is
 		}
 	}
 	return next
+}
+
+// takes reports that the node takes over an entry of another one. A copy without an address, as
+// zedrouter has it until it sees the lease of a DHCP server outside, would only end the name of one that
+// has an address. What another node took over since this one wrote it is left to that node, or two
+// that have it would fight, unless that node is lost, and this one is not.
+func (e edit) takes(app string, now, is types.Allocation) bool {
+	if named := len(published(is)) > 0; named != (len(published(now)) > 0) {
+		return named
+	}
+	lost := e.nodes[now.NodeName].Ready == types.ConditionUnknown && e.nodes[e.node].Ready != types.ConditionUnknown
+	return lost || !reflect.DeepEqual(e.written[app], is)
 }
 
 // elsewhere reports that a workload does not run on this node. zedrouter has an application of the

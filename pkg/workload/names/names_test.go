@@ -3,6 +3,7 @@ package names
 import (
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -541,5 +542,49 @@ func TestAnApplicationThatReturnsHasItsNameAgain(t *testing.T) {
 		n1.places("press", types.AppKubeRunning, true)
 		s.after(time.Hour)
 		s.want("it is back", map[string]string{"press": "n1"})
+	})
+}
+
+// TestACopyWithoutAnAddressTakesNoName has addresses come from a DHCP server outside: zedrouter knows
+// only the MAC address of a copy until it sees a lease.
+func TestACopyWithoutAnAddressTakesNoName(t *testing.T) {
+	play(t, func(s *stage) {
+		n1, n2 := s.agents["n1"], s.agents["n2"]
+		waits := func(a *agent, addresses ...string) {
+			waiting := app("shop", "web", "", "floor")
+			for _, address := range addresses {
+				waiting.AppNetAdapterList[0].AssignedAddresses.IPv6Addrs = []types.AssignedAddr{{Address: net.ParseIP(address)}}
+			}
+			_ = a.apps.Publish(appID("web"), waiting)
+			s.after(time.Hour)
+		}
+		says := func(what, address string) {
+			t.Helper()
+			if want := "        " + address + " web.shop.floor.internal web.internal\n"; !strings.Contains(s.text(), want) {
+				t.Errorf("%s: CoreDNS says\n%s", what, s.text())
+			}
+		}
+		n1.runs("web", "10.55.0.7")
+		s.after(time.Hour)
+		waits(n2)
+		s.want("n2 has no address", map[string]string{"web": "n1"})
+		waits(n2, "fe80::1")
+		s.want("n2 has one that is not published", map[string]string{"web": "n1"})
+		says("n2 has none", "10.55.0.7")
+		_ = s.nodes.Publish("n1", types.Node{Name: "n1", UID: "uid-n1", UUID: device("n1").String(), Ready: types.ConditionUnknown})
+		s.after(time.Hour)
+		s.want("n1 is lost, and n2 has no address", map[string]string{"web": "n1"})
+		s.join("n1")
+		n2.runs("web", "10.55.0.9")
+		s.after(time.Hour)
+		s.want("n2 has an address", map[string]string{"web": "n2"})
+		says("n2 has one", "10.55.0.9")
+		edited := s.edited
+		waits(n2)
+		s.want("n2 has none again", map[string]string{"web": "n1"})
+		says("n2 has none again", "10.55.0.7")
+		if s.edited > edited+2 {
+			t.Errorf("%d writes", s.edited-edited)
+		}
 	})
 }
