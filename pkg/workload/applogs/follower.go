@@ -103,7 +103,7 @@ func (t *follower) run(ctx context.Context) {
 // settle takes in what came of a look, and waits until the next one is due. It
 // reports false when ctx is done.
 func (t *follower) settle(ctx context.Context, r reading, o outcome) bool {
-	t.sure, t.broken = false, o.err != nil
+	t.sure, t.broken, t.restart = false, o.err != nil, o.restart
 	if o.over || o.news && !o.brief {
 		t.pause = minPause
 	}
@@ -111,7 +111,6 @@ func (t *follower) settle(ctx context.Context, r reading, o outcome) bool {
 	t.press(o.polled && o.taken >= heavy)
 	switch {
 	case o.over, o.cut, o.restart:
-		t.restart = o.restart
 		return true
 	case o.missing: // what the row says of the container may be too old
 		return t.lastLine(ctx, r)

@@ -1,9 +1,12 @@
 package applogs
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -43,6 +46,71 @@ func TestLinesOfAClockThatWasSetBackAreAskedFor(t *testing.T) {
 		s.came(t, 3)
 		s.unmarked(t)
 	})
+}
+
+// limited is a kubelet that refuses a log once it was asked for so many times: a test of
+// a loop without a pause ends.
+type limited struct {
+	*kubelet
+	left atomic.Int32
+}
+
+func (l *limited) Logs(ctx context.Context, pod types.Pod, o types.LogOptions) (io.ReadCloser, error) {
+	if l.left.Add(-1) < 0 {
+		return nil, errCut
+	}
+	return l.kubelet.Logs(ctx, pod, o)
+}
+
+// limit makes the agent that is started next ask a limited kubelet. What it returns is to be
+// called at the end.
+func (s *stage) limit(most int32) (within func(t *testing.T)) {
+	kube := &limited{kubelet: s.kubelet}
+	kube.left.Store(most)
+	s.tune = func(c *Component) { c.Kube = kube }
+	return func(t *testing.T) {
+		t.Helper()
+		if left := kube.left.Load(); left < 0 {
+			t.Errorf("the log was asked for more than %d times", most)
+		}
+	}
+}
+
+func TestARunWhoseClockWasSetBackALittleIsReadOnce(t *testing.T) {
+	for name, ends := range map[string]bool{"and goes on": false, "and ends": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, "c")
+				within := s.limit(20)
+				s.start()
+				s.says(1, 5)
+				s.kubelet.do(func() {
+					s.kubelet.logs["c"].now.add(time.Now().Add(settled-time.Second/2), logjudge.Line("c", 6, "")+"\n")
+				})
+				s.came(t, 6)
+				s.kubelet.restart("c")
+				s.says(7, 9)
+				if ends {
+					s.kubelet.stop("c")
+				}
+				s.show("c")
+				time.Sleep(10 * time.Second)
+				last := 9
+				for range 3 {
+					if !ends {
+						s.says(last+1, last+2)
+						last += 2
+					}
+					s.kubelet.cut(errCut)
+					time.Sleep(time.Minute)
+				}
+				s.came(t, last)
+				s.unmarked(t)
+				within(t)
+				s.end()
+			})
+		})
+	}
 }
 
 func TestALineWithoutEndIsCutShortLikeAnyOther(t *testing.T) {
