@@ -158,6 +158,10 @@ func (p position) latest() time.Time {
 	return p.At
 }
 
+// ahead reports that the clock is known to have been set back: lines may have later
+// times than those that were written after them.
+func (p position) ahead(now time.Time) bool { return p.latest().After(p.At) || p.At.After(now) }
+
 func (p *position) line(at time.Time) {
 	if at.Equal(p.At) {
 		p.N++
@@ -183,9 +187,10 @@ const (
 
 // seeker finds the first new line of a log that begins before it.
 type seeker struct {
-	from  position
-	n     int  // lines with the time of the last known one so far
-	found bool // all that comes is new
+	from   position
+	n      int  // lines with the time of the last known one so far
+	found  bool // all that comes is new
+	absent bool // the last known line does not come, nor any before it
 }
 
 func newSeeker(from position) seeker { return seeker{from: from, found: from.At.IsZero()} }
@@ -194,6 +199,9 @@ func (s *seeker) judge(at time.Time) verdict {
 	switch {
 	case s.found:
 		return fresh
+	case s.absent:
+		s.found = true
+		return missing
 	case s.from.N == 0: // whatever was before that time is not told
 		s.found = !at.Before(s.from.At)
 		if s.found {

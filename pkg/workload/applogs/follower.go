@@ -58,13 +58,14 @@ type follower struct {
 	giveUp   <-chan struct{} // closed when an output that is stuck is not waited for any more
 	told     string          // the last trouble
 	pause    time.Duration
-	sure     bool     // the next look believes that the last known line is gone
-	restart  bool     // the next look reads from the beginning, whatever the times say
-	urgent   bool     // it has no stream, and writes much
-	yields   bool     // the next look takes no stream
-	broken   bool     // the last look did not see the end
-	retried  bool     // the files of before the first read could not be read, and are tried again
-	searched position // up to which rotated files were read to their end, where nothing came after them
+	reread   time.Duration // the pause before restart, none at first: a kubelet's times may never make sense
+	sure     bool          // the next look believes that the last known line is gone
+	restart  bool          // the next look takes no line for known, whatever the times say
+	urgent   bool          // it has no stream, and writes much
+	yields   bool          // the next look takes no stream
+	broken   bool          // the last look did not see the end
+	retried  bool          // the files of before the first read could not be read, and are tried again
+	searched position      // up to which rotated files were read to their end, where nothing came after them
 	want     want
 	written  checkpoint // what is out
 }
@@ -103,17 +104,25 @@ func (t *follower) run(ctx context.Context) {
 // settle takes in what came of a look, and waits until the next one is due. It
 // reports false when ctx is done.
 func (t *follower) settle(ctx context.Context, r reading, o outcome) bool {
+	again := t.restart
 	t.sure, t.broken, t.restart = false, o.err != nil, o.restart
 	if o.over || o.news && !o.brief {
 		t.pause = minPause
 	}
+	if o.news && !again {
+		t.reread = 0
+	}
 	t.tell(o.err)
 	t.press(o.polled && o.taken >= heavy)
 	switch {
-	case o.over, o.cut, o.restart:
+	case o.over, o.cut:
 		return true
 	case o.missing: // what the row says of the container may be too old
-		return t.lastLine(ctx, r)
+		return t.lastLine(ctx, r, again)
+	case o.restart:
+		d := t.reread
+		t.reread = min(max(minPause, 2*d), maxPause)
+		return t.await(ctx, d)
 	case o.err == nil && o.news && r.ended(): // to be sure that this was the end
 		return true
 	case o.err == nil && o.polled:
@@ -287,8 +296,9 @@ const doubting = 30 * time.Second
 
 // lastLine is for a look that did not find the last known line. The next one may be
 // sure that it is gone where nothing tells of a restart of the container: neither
-// the row, nor the kubelet, which knows sooner. It reports false when ctx is done.
-func (t *follower) lastLine(ctx context.Context, r reading) bool {
+// the row, nor the kubelet, which knows sooner. again is whether the look was to take no
+// line for known: so is the next one then. It reports false when ctx is done.
+func (t *follower) lastLine(ctx context.Context, r reading, again bool) bool {
 	before := t.want.container
 	ok := t.await(ctx, max(settled, t.pause))
 	after := t.want.container
@@ -302,7 +312,7 @@ func (t *follower) lastLine(ctx context.Context, r reading) bool {
 			return ctx.Err() == nil
 		}
 	}
-	t.sure = true
+	t.sure, t.restart = true, again
 	return ok
 }
 

@@ -219,10 +219,12 @@ func (l *look) rotatedSince(ctx context.Context, newest time.Time) (old []oldLog
 			return old, notKept(fmt.Errorf("read %s: %w", f.Name, err))
 		}
 		switch at := old[0].first.at; {
-		case !at.Before(newest): // it was the newest one until now
-			_ = body.Close()
-			old = old[1:]
-		case l.resume && !at.After(l.state.At):
+		case at.Equal(newest): // it was the newest one until now, and so were those after it
+			for _, o := range old {
+				_ = o.body.Close()
+			}
+			old = nil
+		case l.resume && !at.After(l.state.At) && !l.state.ahead(time.Now()):
 			return old, nil
 		}
 	}
@@ -331,5 +333,11 @@ func (l *look) unfound(ctx context.Context) outcome {
 // unseen reports that the last known line has not come, and that the rotated
 // files were not looked into for it.
 func (l *look) unseen() bool {
-	return l.resume && !l.seek.found && l.state.N > 0 && l.searched != l.state.position
+	return l.resume && !l.seek.found && l.state.N > 0 && (l.searched != l.state.position || l.misjudged())
+}
+
+// misjudged reports that lines of the newest file were taken for known although the last
+// known line is not there: it was rotated away, and the clock was set back since.
+func (l *look) misjudged() bool {
+	return l.resume && !l.old && !l.seek.found && l.skipped && l.seek.n == 0 && l.seek.from.N > 0
 }

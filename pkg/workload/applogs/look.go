@@ -85,10 +85,11 @@ func (l *look) begin() {
 		started = l.container.Last.Started
 	}
 	// Where the clock was set back between two instances, times tell nothing.
-	if l.restart || !l.resume && started.Before(l.state.At.Add(-settled)) {
+	if !l.resume && (l.restart || started.Before(l.state.At.Add(-settled))) {
 		l.seek.found = true
 	}
 	if l.resume {
+		l.seek.absent = l.restart
 		return
 	}
 	l.state.App, l.state.Pod, l.state.Container = l.app, l.pod.UID, l.container.Name
@@ -155,6 +156,9 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 		return outcome{news: l.news, err: fmt.Errorf("read log of pod %s: %w", l.pod.Key(), err)}
 	}
 	unfound := !l.seek.found && l.seek.from.N > 0
+	if l.misjudged() {
+		return outcome{restart: true}
+	}
 	if unfound && l.resume && !l.ended() {
 		return l.unfound(ctx)
 	}
@@ -190,12 +194,16 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 // hand hands a piece on, unless its line is known or left out. It reports true
 // where reading on is no use.
 func (l *look) hand(ctx context.Context, p piece) (outcome, bool) {
+	unseen := l.unseen()
 	if p.first {
 		if o, stop := l.line(ctx, p); stop {
 			return o, true
 		}
 	}
-	l.idle.Reset(l.patience())
+	// A stream without silence that does not have the last known line would never end.
+	if l.old || !l.follows.Load() || !unseen || !l.unseen() {
+		l.idle.Reset(l.patience())
+	}
 	if l.use {
 		l.taken.Add(int64(len(p.text)))
 		if err := l.record(ctx, p); err != nil {
@@ -220,12 +228,12 @@ func (l *look) line(ctx context.Context, p piece) (outcome, bool) {
 		switch {
 		case l.old:
 			l.gap(p, rotated)
+		case l.skipped:
+			return outcome{restart: true}, true
 		case l.resume:
 			if o, stop := l.missed(ctx, p); stop {
 				return o, true
 			}
-		case l.skipped:
-			return outcome{restart: true}, true
 		}
 	}
 	if !l.state.Begun && !l.old {

@@ -120,6 +120,161 @@ func TestWhatWasRotatedAwayIsReadFromTheFilesThatAreKept(t *testing.T) {
 	}
 }
 
+// ahead writes a line while the clock is two hours ahead.
+func (s *stage) ahead(n int) {
+	s.kubelet.do(func() { s.kubelet.logs["c"].now.add(time.Now().Add(2*time.Hour), logjudge.Line("c", n, "")+"\n") })
+}
+
+func TestWhatWasRotatedAwayIsReadWhereTheClockWasSetBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, meanwhile, then func(s *stage)
+	}{
+		"before the last known line": {
+			before: func(s *stage) { s.says(3, 5) },
+			meanwhile: func(s *stage) {
+				s.says(6, 8)
+				s.kubelet.rotate("c")
+				time.Sleep(time.Second)
+				s.says(9, 12)
+			},
+		},
+		"after the last known line": {
+			before: func(s *stage) { s.ahead(3); s.ahead(4); s.ahead(5) },
+			meanwhile: func(s *stage) {
+				s.says(6, 8)
+				s.kubelet.rotate("c")
+				time.Sleep(time.Second)
+				s.says(9, 12)
+			},
+		},
+		"and it was rotated several times": {
+			before: func(s *stage) { s.ahead(3); s.ahead(4); s.ahead(5) },
+			meanwhile: func(s *stage) {
+				for n := range 3 {
+					s.says(6+2*n, 7+2*n)
+					time.Sleep(time.Second)
+					s.kubelet.rotate("c")
+				}
+				s.says(12, 12)
+			},
+		},
+		"and nothing was written at first": {
+			before: func(s *stage) { s.says(3, 5) },
+			meanwhile: func(s *stage) {
+				s.says(6, 8)
+				s.kubelet.rotate("c")
+			},
+			then: func(s *stage) { s.says(9, 12) },
+		},
+		"and the container ended": {
+			before: func(s *stage) { s.says(3, 5) },
+			meanwhile: func(s *stage) {
+				s.says(6, 8)
+				s.kubelet.rotate("c")
+				time.Sleep(time.Second)
+				s.says(9, 12)
+				s.kubelet.stop("c")
+				s.show("c")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(s *stage) {
+				s.kubelet.keeps = 4
+				s.ahead(1)
+				s.ahead(2)
+				c.before(s)
+				s.came(t, 5)
+				time.Sleep(time.Second)
+				s.outage(func() { c.meanwhile(s) })
+				if c.then != nil {
+					c.then(s)
+				}
+				time.Sleep(time.Minute)
+				s.came(t, 12)
+				s.unmarked(t)
+			})
+		})
+	}
+}
+
+func TestALogThatIsNeverSilentIsReadOnWhereTheClockWasSetBack(t *testing.T) {
+	play(t, func(s *stage) {
+		s.kubelet.keeps = 4
+		s.ahead(1)
+		s.says(2, 5)
+		s.came(t, 5)
+		s.outage(func() { s.kubelet.rotate("c") })
+		for n := 6; n <= 200; n++ {
+			time.Sleep(time.Second)
+			s.says(n, n)
+		}
+		s.came(t, 200)
+		s.unmarked(t)
+	})
+}
+
+func TestWhatIsNotKeptIsMarkedWhereTheClockWasSetBack(t *testing.T) {
+	play(t, func(s *stage) {
+		s.ahead(1)
+		s.says(2, 5)
+		s.came(t, 5)
+		s.outage(func() {
+			s.says(6, 8)
+			s.kubelet.rotate("c")
+			time.Sleep(time.Second)
+			s.says(9, 12)
+		})
+		time.Sleep(2 * time.Minute)
+		if err := s.judge.Verdict("c", 9, 12); err != nil || s.judge.Came("c") != 9 {
+			t.Errorf("%d lines came: %v", s.judge.Came("c"), err)
+		}
+		if m := s.marks(); len(m) != 1 || !strings.Contains(m[0], rotated) {
+			t.Errorf("marks: %q", m)
+		}
+	})
+}
+
+// reversed is a kubelet that gives the one line of a log an earlier time with each request.
+type reversed struct {
+	*kubelet
+	from  time.Time
+	asked int
+}
+
+func (r *reversed) Logs(context.Context, types.Pod, types.LogOptions) (io.ReadCloser, error) {
+	if r.asked++; r.asked > 10000 {
+		return nil, errCut // a loop without a pause ends
+	}
+	at := r.from.Add(-time.Duration(r.asked) * time.Millisecond)
+	return io.NopCloser(strings.NewReader(at.UTC().Format(time.RFC3339Nano) + " " + logjudge.Line("c", 1, "") + "\n")), nil
+}
+
+func TestAKubeletWhoseTimesMakeNoSenseIsAskedLessAndLessOften(t *testing.T) {
+	for name, ends := range map[string]bool{"of a log that goes on": false, "of one that has ended": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, "c")
+				s.kubelet.keeps = 4
+				kube := &reversed{kubelet: s.kubelet, from: time.Now().Add(time.Minute)}
+				s.tune = func(c *Component) { c.Kube = kube }
+				s.says(1, 1)
+				s.kubelet.rotate("c")
+				if ends {
+					s.kubelet.stop("c")
+					s.show("c")
+				}
+				s.start()
+				time.Sleep(time.Hour)
+				s.end()
+				if kube.asked < 10 || kube.asked > 500 {
+					t.Errorf("it was asked %d times in an hour", kube.asked)
+				}
+			})
+		})
+	}
+}
+
 func TestOfManyRotatedFilesTheOldestMayBeGone(t *testing.T) {
 	play(t, func(s *stage) {
 		s.kubelet.keeps = 2
