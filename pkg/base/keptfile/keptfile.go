@@ -77,7 +77,8 @@ func (k *Keeper) Begin(ctx context.Context, f File, w Desired) {
 func (k *Keeper) Notify(bell chan<- struct{}) { k.work.Notify(bell) }
 
 // Collect takes in the outcome of the work that has ended; ok is false where
-// none has. was is the one before.
+// none has. was is the one before. now has its monotonic reading, here and for
+// Due: a wall clock may be set back.
 func (k *Keeper) Collect(now time.Time) (was, is Outcome, ok bool) {
 	was = k.last
 	is, ok = k.work.Take()

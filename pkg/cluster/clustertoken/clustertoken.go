@@ -77,7 +77,7 @@ func (c *Component) Step(ctx context.Context) error {
 }
 
 func (c *Component) look(ctx context.Context) (facts, error) {
-	f := facts{now: time.Now().UTC()}
+	f := facts{now: time.Now()} // with the monotonic clock: a wall clock may be set back
 	if c.began.IsZero() {
 		c.began = f.now
 	}

@@ -2,6 +2,7 @@ package clustertoken
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -185,4 +186,48 @@ func TestAnAnswerToAnotherQuestionIsThrownAway(t *testing.T) {
 			t.Errorf("got %+v", m)
 		}
 	})
+}
+
+func TestAClockThatIsSetBackHoldsNothingUp(t *testing.T) {
+	s := &stage{T: t, vault: filepath.Join(t.TempDir(), "vault")} // neither the vault nor the key is there
+	s.giveCerts()
+	_ = s.membership.Publish(types.Global, member())
+	c, bell := s.component(), make(chan struct{}, 1)
+	defer c.closeFile()
+	c.decrypting.Notify(bell)
+	c.file.Notify(bell)
+	_ = c.Step(t.Context()) // what it returns is when the next one should come
+	for c.answers[token] == nil || c.file.State().At.IsZero() {
+		<-bell
+		_ = c.Step(t.Context())
+	}
+	// No test can set the clock: what has no reading of the monotonic one is
+	// measured with the one that can be set.
+	for what, at := range map[string]time.Time{
+		"the wait for certificates":   c.began,
+		"the wait for another try":    c.answers[token].at,
+		"the wait for another look":   c.file.State().At,
+		"what they are compared with": s.facts(c).now,
+	} {
+		if at.IsZero() || at == at.Round(0) {
+			t.Errorf("%s is measured by the wall clock, from %v", what, at)
+		}
+	}
+	row, _ := s.token.Get(types.Global)
+	metrics, _ := s.metrics.Get(types.Global)
+	for what, at := range map[string]time.Time{
+		"the row":     row.Error.ErrorTime,
+		"the block":   s.blocks.All()[one.String()].ErrorTime,
+		"the metrics": metrics.LastFailure,
+	} {
+		if at.IsZero() || at != at.UTC() {
+			t.Errorf("%s was told %v", what, at)
+		}
+	}
+}
+
+func (s *stage) facts(c *Component) facts {
+	f, err := c.look(s.Context())
+	s.must(err)
+	return f
 }

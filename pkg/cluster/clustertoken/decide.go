@@ -52,9 +52,9 @@ type goodManifest struct {
 
 // facts is everything decide may look at.
 type facts struct {
-	now        time.Time
-	settled    bool // a certificate that is not there is missing, and not only late
-	known      bool // there is a membership
+	now        time.Time // with its monotonic reading
+	settled    bool      // a certificate that is not there is missing, and not only late
+	known      bool      // there is a membership
 	membership types.ClusterMembership
 	wants      [parts]*question // nil where there is nothing to ask
 	answers    [parts]*answer   // nil where there is none to what is wanted
@@ -163,7 +163,7 @@ func row(f facts) (publish *types.ClusterToken, withdraw bool) {
 		if same {
 			r.Token, old = f.row.Token, f.row.Error
 		}
-		r.Error = types.Dated("decrypt the cluster token: "+a.err, old, f.now)
+		r.Error = types.Dated("decrypt the cluster token: "+a.err, old, f.now.UTC())
 	}
 	return &r, false
 }
@@ -200,7 +200,7 @@ func state(b types.CipherBlockStatus, a *answer, old types.CipherBlockStatus, no
 	case a == nil && reflect.DeepEqual(old, b):
 		b.ErrorDescription = former
 	case a != nil && a.err != "":
-		b.ErrorDescription = types.Dated(a.err, former, now)
+		b.ErrorDescription = types.Dated(a.err, former, now.UTC())
 	}
 	return b
 }

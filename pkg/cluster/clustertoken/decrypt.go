@@ -173,11 +173,11 @@ func count(m types.CipherMetrics, out result, now time.Time) types.CipherMetrics
 	m.TypeCounters = slices.Clip(counters)
 	if out.err == "" {
 		m.SuccessCount++
-		m.LastSuccess = now
+		m.LastSuccess = now.UTC()
 		return m
 	}
 	m.FailureCount++
-	m.LastFailure = now
+	m.LastFailure = now.UTC()
 	m.TypeCounters[out.kind]++
 	return m
 }

@@ -143,18 +143,23 @@ func (s *stage) giveNode(text string) {
 }
 
 func (s *stage) start() {
-	log, hook := logtest.NewNullLogger()
-	s.logs = hook
+	c := s.component()
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	s.stop = func() { cancel(); <-done }
+	synctest.Wait()
+}
+
+func (s *stage) component() *Component {
+	log, hook := logtest.NewNullLogger()
+	s.logs = hook
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Membership: &s.membership, ControllerCerts: &s.controller, DeviceCerts: &s.node,
 		Device: &s.device, Manifest: s.file(), Token: &s.token, Blocks: &s.blocks, Metrics: &s.metrics,
 	}
 	c.file.Work = s.work
-	go func() { defer close(done); c.Run(ctx) }()
-	s.stop = func() { cancel(); <-done }
-	synctest.Wait()
+	return c
 }
 
 // restart makes a new process of the agent: tables in memory are gone.
