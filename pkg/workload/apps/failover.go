@@ -345,7 +345,7 @@ func (f facts) wantsBack(a app, p types.Pod) bool {
 // notYet says why nothing may be moved to this node now, "" for nothing.
 func (f facts) notYet() string {
 	switch {
-	case f.self.Ready != types.ConditionTrue || f.now.Sub(f.self.ReadySince) < healthyFor:
+	case f.self.Ready != types.ConditionTrue || f.now.Sub(f.self.ReadySince).Abs() < healthyFor: // a clock may be set back
 		return fmt.Sprintf("This node has not been ready for %s yet.", healthyFor)
 	case f.self.Unschedulable || f.self.OutOfService:
 		return "This node is not schedulable."

@@ -154,6 +154,7 @@ func TestAnApplicationReturnsToItsDesignatedNode(t *testing.T) {
 		}, true},
 		"not where nothing is asked for":        {func(s *scene) { s.events = "" }, false},
 		"not to a node that has just come":      {func(s *scene) { s.node("n1", func(n *types.Node) { n.ReadySince = now.Add(-time.Minute) }) }, false},
+		"to one whose clock was set back since": {func(s *scene) { s.node("n1", func(n *types.Node) { n.ReadySince = now.Add(9 * time.Hour) }) }, true},
 		"not to a cordoned node":                {func(s *scene) { s.node("n1", func(n *types.Node) { n.Unschedulable = true }) }, false},
 		"not while any node is not ready":       {func(s *scene) { s.node("n3", func(n *types.Node) { n.Ready = types.ConditionFalse }) }, false},
 		"not while any node drains":             {func(s *scene) { s.node("n3", func(n *types.Node) { n.DrainInProgress = types.ConditionTrue }) }, false},
