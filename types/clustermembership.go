@@ -287,7 +287,7 @@ type WithoutClusterState string
 // The states of the evidence.
 const (
 	WithoutLooking WithoutClusterState = "looking" // nothing has answered so far
-	WithoutProved  WithoutClusterState = "proved"  // nothing has for ten minutes
+	WithoutProved  WithoutClusterState = "proved"  // nothing has for ten minutes; good for ProofFor
 	WithoutRefused WithoutClusterState = "refused" // the request is over; it can be made again
 )
 
@@ -299,6 +299,15 @@ type WithoutCluster struct {
 	Reason      string        // a sentence
 	Proved      time.Duration `json:",omitempty"` // since the boot, when it was proved; 0 for not
 	SilentSince time.Time     // since when nothing has answered, wall clock; zero while the count has not begun
+}
+
+// ProofFor is how long a proof that the other nodes are dead is good for.
+const ProofFor = time.Minute
+
+// Fresh reports that it is a proof and still good: it may have been long ago, with
+// the agent away since, or in a former boot.
+func (w WithoutCluster) Fresh(uptime time.Duration) bool {
+	return w.State == WithoutProved && w.Proved <= uptime && uptime-w.Proved < ProofFor
 }
 
 // WithoutDecision is a decided leave without the cluster. It is stronger than a

@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// proofFor is how long a proof that the other nodes are dead is good for.
-	proofFor = time.Minute
 	// defaultInterval is zedagent's own (docs/wire.md, "Settings").
 	defaultInterval = 60 * time.Second
 	// missingFor is how long others must have deleted our Node: longer than a
@@ -182,8 +180,7 @@ func (c *Component) lookAtWithout(f *facts) {
 	case !ok:
 	case r.Undo:
 		f.undo = true
-	case c.Uptime() < w.Proved, c.Uptime()-w.Proved > proofFor: // it may have been long ago, with the agent away since
-	case r.WithoutCluster != nil && w.State == types.WithoutProved && w.RequestedAt.Equal(r.RequestedAt) && f.was.Belongs() && f.was.Config != nil:
+	case r.WithoutCluster != nil && w.Fresh(c.Uptime()) && w.RequestedAt.Equal(r.RequestedAt) && f.was.Belongs() && f.was.Config != nil:
 		f.without = &types.WithoutDecision{
 			Cluster: f.was.Config.ClusterID.UUID, At: f.now, Dead: r.WithoutCluster.Dead, Consent: r.Consent,
 		}

@@ -167,7 +167,7 @@ func TestWithoutAFreshProofNothingIsLeft(t *testing.T) {
 		"still looking":      func(w *types.WithoutCluster) { w.State = types.WithoutLooking },
 		"refused":            func(w *types.WithoutCluster) { w.State = types.WithoutRefused },
 		"of another request": func(w *types.WithoutCluster) { w.RequestedAt = w.RequestedAt.Add(-time.Second) },
-		"old":                func(w *types.WithoutCluster) { w.Proved -= 2 * proofFor },
+		"old":                func(w *types.WithoutCluster) { w.Proved -= 2 * types.ProofFor },
 		"of the future":      func(w *types.WithoutCluster) { w.Proved += time.Hour },
 	} {
 		t.Run(name, func(t *testing.T) {

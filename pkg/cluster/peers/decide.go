@@ -151,8 +151,15 @@ func prove(f facts, a *action) {
 		f.seen = nil // a look that began for another request
 	}
 	a.without = &was
-	if was.State != types.WithoutLooking {
-		return // it is over, one way or the other: the proof is used at once
+	switch used := f.membership.Without != nil || !f.membership.Belongs(); {
+	case was.State == types.WithoutProved && !used && was.Fresh(f.uptime):
+		a.again = min(a.again, was.Proved+types.ProofFor-f.uptime)
+		return
+	case was.State == types.WithoutProved && !used: // the API server answered, or the disk was full, say
+		was.State, was.Proved, was.SilentSince, a.silent = types.WithoutLooking, 0, time.Time{}, span.Span{}
+		was.Reason = fmt.Sprintf("the proof was not used within %s: looking for the other nodes again", types.ProofFor)
+	case was.State != types.WithoutLooking:
+		return // it is over, one way or the other
 	}
 	if why := refusal(f); why != "" {
 		was.State, was.Reason, was.SilentSince = types.WithoutRefused, why, time.Time{}

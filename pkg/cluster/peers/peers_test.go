@@ -80,6 +80,56 @@ func TestTenMinutesOfSilenceAreAProof(t *testing.T) {
 	})
 }
 
+func TestAProofThatIsNotUsedIsMadeAnew(t *testing.T) {
+	for name, row := range map[string]struct {
+		meanwhile func(*stage) // right after the proof
+		after     time.Duration
+		want      types.WithoutClusterState
+		why       string
+	}{
+		"not while it is good":         {nil, types.ProofFor - 1, types.WithoutProved, "10m0s"},
+		"once it is not":               {nil, types.ProofFor, types.WithoutLooking, "was not used within 1m0s"},
+		"by the whole ten minutes":     {nil, types.ProofFor + 9*time.Minute, types.WithoutLooking, "no other node answers"},
+		"where nothing answers":        {nil, types.ProofFor + 10*time.Minute + 2*lookEvery, types.WithoutProved, "10m0s"},
+		"where the API server answers": {func(s *stage) { s.cluster.SetFault(kubetest.None) }, types.ProofFor, types.WithoutRefused, "the API server answers"},
+		"where another node answers":   {func(s *stage) { s.network.set("10.0.0.3:10250", nil) }, types.ProofFor + 2*lookEvery, types.WithoutRefused, "node n3 answers"},
+		"by an agent that was away": {func(s *stage) {
+			s.stop()
+			s.sleep(types.ProofFor)
+			s.start()
+		}, types.ProofFor, types.WithoutLooking, "was not used"},
+		"if it is of a former boot": {func(s *stage) {
+			s.stop()
+			s.booted = time.Now().Add(-time.Minute)
+			s.start()
+		}, 0, types.WithoutRefused, "for this boot"},
+		"but not one that was used": {func(s *stage) {
+			m, _ := s.membership.Get(types.Global)
+			m.State, m.Without = types.MembershipLeaving, &types.WithoutDecision{Cluster: plant}
+			_ = s.membership.Publish(types.Global, m)
+		}, time.Hour, types.WithoutProved, "10m0s"},
+		"nor where the node has left": {func(s *stage) {
+			_ = s.membership.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeft})
+		}, time.Hour, types.WithoutProved, "10m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(s *stage) {
+				s.die()
+				s.ask()
+				s.sleep(11 * time.Minute)
+				s.is(types.WithoutProved, "10m0s")
+				w, _ := s.without.Get(types.Global)
+				proved := time.Now().Add(w.Proved - s.uptime())
+				if row.meanwhile != nil {
+					row.meanwhile(s)
+				}
+				s.sleep(time.Until(proved.Add(row.after)))
+				s.is(row.want, row.why)
+			})
+		})
+	}
+}
+
 func TestAnyAnswerEndsTheRequest(t *testing.T) {
 	for _, port := range []string{"12346", "10250", "6443", "2380"} {
 		for name, err := range map[string]error{"open": nil, "refused": refused} {
@@ -236,8 +286,7 @@ func TestTheSilenceOfManyPeersIsProvedAsWell(t *testing.T) {
 			s.die()
 			s.change(func(k *types.ClusterPeers) { k.Peers = all })
 			s.ask(func(r *types.ClusterLeaveRequest) { r.WithoutCluster.Dead = names })
-			s.sleep(13 * time.Minute)
-			s.is(types.WithoutProved, "")
+			s.proves(13 * time.Minute)
 		})
 	}
 }
@@ -264,8 +313,7 @@ func TestTimeAsleepProvesNothing(t *testing.T) {
 		s.asleep.Store(int64(time.Hour))
 		s.sleep(9 * time.Minute)
 		s.is(types.WithoutLooking, "")
-		s.sleep(3 * time.Minute)
-		s.is(types.WithoutProved, "")
+		s.proves(3 * time.Minute)
 	})
 }
 

@@ -170,6 +170,17 @@ func (s *stage) is(want types.WithoutClusterState, why string) {
 	}
 }
 
+// proves expects a proof within d; later it may have been given up, as nobody uses it.
+func (s *stage) proves(d time.Duration) {
+	s.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); s.sleep(lookEvery) {
+		if w, _ := s.without.Get(types.Global); w.State == types.WithoutProved {
+			return
+		}
+	}
+	s.is(types.WithoutProved, "")
+}
+
 var refused = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 
 // uptime is the time since the boot, the time asleep included.
