@@ -36,7 +36,7 @@ import (
 const (
 	period      = time.Hour        // each handshake without a client certificate is a line in etcd's log
 	dueEvery    = 5 * time.Minute  // while one is about to expire
-	soon        = time.Minute      // while this node's address is not known
+	soon        = time.Minute      // while this node's address is not known, or its clock is doubted
 	renewing    = 15 * time.Second // while k3s is restarted to renew them
 	showsWithin = 5 * time.Second  // for one handshake; all are made at once
 	maxFile     = 64 << 10         // of a certificate with its chain, in bytes
@@ -140,7 +140,7 @@ func (c *Component) Step(ctx context.Context) error {
 	switch {
 	case journal.Kind == types.K3sRestart:
 		return loop.Again(renewing)
-	case !named:
+	case !named, s.ClockDoubt != "": // the clocks that may confirm this one ring for nobody
 		return loop.Again(soon)
 	case slices.ContainsFunc(s.Leaves, func(l types.K3sCertificate) bool { return l.State == types.CertDue || l.State == types.CertUrgent }):
 		return loop.Again(dueEvery) // a restart of k3s renews it

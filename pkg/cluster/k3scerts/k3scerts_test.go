@@ -384,6 +384,27 @@ func TestWhileOneIsAboutToExpireItIsReadMoreOften(t *testing.T) {
 	}
 }
 
+func TestWhileTheClockIsDoubtedTheyAreReadAgainSoon(t *testing.T) {
+	d := newDevice(t)
+	leaf, _ := made(t, "kubelet", 50*day, false)
+	d.file(t, "agent/serving-kubelet.crt", inPEM(leaf))
+	_ = d.agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{})
+	_ = d.api.Publish(types.Global, types.APIStatus{Synced: true})
+	_ = d.nodes.Publish("n2", types.Node{Name: "n2"})
+	_ = d.out.Publish(types.Global, types.K3sCertificates{SeenAt: time.Now().Add(-90 * day)})
+	for _, row := range []struct {
+		ahead time.Duration // of the other node's clock
+		want  time.Duration
+	}{{-90 * day, soon}, {0, dueEvery}} {
+		_ = d.clocks.Publish("n2", types.NodeClock{Node: "n2", Ahead: row.ahead})
+		var after loop.After
+		if errors.As(d.Step(t.Context()), &after); time.Duration(after) != row.want {
+			s, _ := d.out.Get(types.Global)
+			t.Errorf("%v: again after %v (%q)", row.ahead, after, s.ClockDoubt)
+		}
+	}
+}
+
 func TestWhileK3sIsRestartedTheyAreReadAgainSoon(t *testing.T) {
 	d := newDevice(t)
 	leaf, _ := made(t, "kubelet", 300*day, false)
