@@ -204,7 +204,7 @@ func (f facts) failed(a app, v verdict) string {
 	why, fence := f.why(a.key), ""
 	if v.act == types.ActFailover {
 		why = cmp.Or(f.rest[late(v.lost)].why, why)
-		if !v.lost.OutOfService {
+		if !v.lost.OutOfService && f.rest[v.lost.UID].act == actFence { // not what failed when its fence was removed
 			fence = f.why(v.lost.UID)
 		}
 	}

@@ -168,7 +168,7 @@ func TestWhyARepairFailedIsNotToldOfAnApplicationThatRunsAgain(t *testing.T) {
 func TestAFenceThatFailsByItselfIsToldWithTheFailover(t *testing.T) {
 	s := newScene()
 	s.lose()
-	s.follow().rest["uid-n2"] = pause{until: up, why: "fence node n2: denied"}
+	s.follow().rest["uid-n2"] = pause{until: up, why: "fence node n2: denied", act: actFence}
 	tells := func() bool {
 		return strings.Contains(decide(s.facts).repairs[appID].Reason, "The last attempt to fence node n2 failed: fence node n2: denied.")
 	}
@@ -180,8 +180,12 @@ func TestAFenceThatFailsByItselfIsToldWithTheFailover(t *testing.T) {
 		t.Error("it is told of a node that is fenced")
 	}
 	s.node("n2", func(n *types.Node) { n.OutOfService = false })
-	s.follow().rest["uid-n2"] = pause{until: up - maxPause, why: "fence node n2: denied"}
+	s.follow().rest["uid-n2"] = pause{until: up - maxPause, why: "fence node n2: denied", act: actFence}
 	if tells() {
 		t.Error("it is told of a former loss")
+	}
+	s.rest["uid-n2"] = pause{until: up, why: "fence node n2: denied", act: actUnfence}
+	if tells() {
+		t.Error("it is told of a fence what failed when one was removed")
 	}
 }
