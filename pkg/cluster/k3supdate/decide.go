@@ -83,6 +83,7 @@ type facts struct {
 	busy      bool     // a call is under way
 	acted     acted
 	restarted time.Duration // uptime when this agent had k3s restarted
+	refused   bool          // or tried to: it failed
 	triedAt   time.Duration
 	listed    time.Duration // when the cluster was last listed or nobody could be asked, or the agent began
 	heardAt   time.Duration // when the nodes alone were

@@ -118,6 +118,7 @@ type Component struct {
 	prepared  prepared
 	acted     acted
 	restarted time.Duration // uptime when k3s was
+	refused   bool          // as in facts
 	stamped   time.Duration // uptime when that was last tried
 	began     time.Duration // uptime of the first step
 	answered  time.Duration // when the API server last answered, or of the first step
@@ -218,7 +219,7 @@ func (c *Component) Step(ctx context.Context) error {
 			c.gathered.at = 0 // what was seen before it counts no longer
 			c.swaps++
 		case restart:
-			c.restarted = f.uptime
+			c.restarted, c.refused = f.uptime, false
 		}
 		by, why := types.SettingK3sVersion, a.status.Reason
 		switch {
@@ -272,6 +273,9 @@ func (c *Component) collect(r result) {
 			c.heardAt = c.tried
 		}
 	}
+	if r.call == restart {
+		c.refused = r.err != nil
+	}
 	if r.call == renew || r.call == putBack {
 		c.hold.reset = time.Time{} // its files are looked at again
 	}
@@ -287,7 +291,7 @@ func (c *Component) collect(r result) {
 func (c *Component) look() facts {
 	f := facts{
 		now: time.Now(), uptime: c.Uptime(), boot: c.BootID, checked: c.checked, triedAt: c.tried, looked: c.looked,
-		busy: c.calling.Busy(), lacked: c.lacked, blocked: c.blocked, ill: c.ill, acted: c.acted, restarted: c.restarted, found: c.gathered.found,
+		busy: c.calling.Busy(), lacked: c.lacked, blocked: c.blocked, ill: c.ill, acted: c.acted, restarted: c.restarted, refused: c.refused, found: c.gathered.found,
 		requestsKnown: c.DeviceOp.Synced() && c.Update.Synced(), pods: map[string]bool{}, off: map[string]bool{},
 	}
 	if c.began == 0 {

@@ -193,10 +193,10 @@ func (f facts) overrideLacks() (lacks string, ill bool) {
 }
 
 // unlistable reports whether all that lacks is that the volumes could not be listed for long. Of that k3s is not to
-// blame, but the override may be; k3s runs, so that quorum has to do without it.
+// blame, but the override may be; k3s runs, so that quorum has to do without it, also where a node reboots.
 func (f facts) unlistable(lacks string) bool {
 	lack, _ := f.quorum()
-	return lacks != "" && lacks == f.fails() && lack == ""
+	return lacks != "" && lacks == f.fails() && lack == "" && f.reboots() == ""
 }
 
 // cures reports whether the setting asks for another file than the one with which this k3s does

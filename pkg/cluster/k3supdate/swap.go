@@ -98,7 +98,7 @@ func (f facts) acts(a *action, target string) {
 	ours := f.restarted > j.Began && p.Start >= f.restarted // what it may replay takes its time
 	stale := p.Start < j.Began || back && j.Sum != "" && wrong && f.uptime >= p.Start+swapFor && !ours
 	once := !j.Restarted || j.Sum != "" && wrong && p.PID != 0 && f.uptime >= f.restarted+restartAfter ||
-		back && wrong && p.PID == 0 && f.kubeInit && f.uptime >= max(f.restarted, j.Began)+swapFor && f.agent >= swapFor // it was started before its binary was replaced
+		back && wrong && p.PID == 0 && f.kubeInit && f.asksAgain() // it was started before its binary was replaced
 	if !j.Restarted && (f.busy || !f.known || f.reboots() != "") {
 		a.lacked = f.lacked // until it is seen that no node may reboot
 	}
@@ -151,6 +151,21 @@ func (f facts) acts(a *action, target string) {
 	case f.known && !wrong: // also while the last look still counts, so that what it says goes on
 		f.checks(a)
 	}
+}
+
+// asksAgain reports that kube-init, which alone knows the process, may be asked to restart k3s on the way back. Once it
+// has accepted that, or where a former agent may have asked, k3s has its time: it may replay its database.
+func (f facts) asksAgain() bool {
+	since, wait := max(f.restarted, f.journal.Began), swapFor
+	switch began := f.uptime - f.agent; {
+	case f.restarted > 0 && f.restarted >= f.journal.Began:
+		if !f.refused {
+			wait = patchFor
+		}
+	case began > f.journal.Began:
+		since, wait = began, patchFor
+	}
+	return f.uptime >= since+wait
 }
 
 // checks lists the cluster, if that was not done a moment ago.

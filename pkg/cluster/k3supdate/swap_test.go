@@ -799,20 +799,32 @@ func TestAVersionThatRunsAfterItsBinaryWasReplacedGoesOnWhereNothingElseCan(t *t
 		if a.call != restart {
 			t.Errorf("%s: call %d, %+v", name, a.call, a.journal)
 		}
-		f.journal, f.restarted, f.uptime = a.journal, f.uptime, f.uptime+swapFor-1
-		if a = decide(f); a.call == restart {
-			t.Errorf("%s, twice: %+v", name, a.journal)
+		f.journal, f.restarted = a.journal, f.uptime
+		at := f.uptime
+		// Of an agent that has ended since it is not known what came of it.
+		for when, row := range map[string]struct {
+			agent, after time.Duration
+			refused, now bool
+		}{
+			"it was refused":                       {time.Hour, swapFor - 1, true, false},
+			"it was refused for long":              {time.Hour, swapFor, true, true},
+			"it was accepted":                      {time.Hour, patchFor - 1, false, false},
+			"it was accepted for long":             {time.Hour, patchFor, false, true},
+			"another agent asked for it":           {patchFor - 1, 2 * patchFor, false, false},
+			"another agent asked for it long ago":  {patchFor, 2 * patchFor, false, true},
+			"it is not known whether another does": {swapFor, swapFor + 1, false, false},
+		} {
+			f := f
+			f.uptime, f.agent, f.refused = at+row.after, row.agent, row.refused
+			if f.agent < row.after {
+				f.restarted = 0
+			}
+			if a := decide(f); (a.call == restart) != row.now {
+				t.Errorf("%s, %s: call %d, %s, %+v", name, when, a.call, a.status.Reason, a.journal)
+			}
 		}
-		restarted := f
-		restarted.agent, restarted.restarted = swapFor-1, 0 // by an agent that has ended since
-		if a = decide(restarted); a.call == restart {
-			t.Errorf("%s, twice, by another agent: %+v", name, a.journal)
-		}
-		f.uptime++ // kube-init has refused, or said nothing
-		if a = decide(f); a.call != restart {
-			t.Errorf("%s, and that did not come about: call %d, %+v", name, a.call, a.journal)
-		}
-		f.node(0, func(n *types.Node) { n.KubeletVersion = old }) // it has
+		f.uptime += patchFor
+		f.node(0, func(n *types.Node) { n.KubeletVersion = old }) // it has returned
 		if a = decide(f); a.call == restart {
 			t.Errorf("%s, although it has returned: %+v", name, a.journal)
 		}
