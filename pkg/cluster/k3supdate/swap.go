@@ -34,7 +34,10 @@ func (f facts) swaps(a *action) {
 			s.Phase, s.Reason = types.LifecycleStuck, s.Reason+" The disk does not answer."
 		}
 	case e.disk == j.To:
-		j.Step, j.BootID, j.Began = types.K3sStepChange, f.boot, f.uptime
+		j.Step, j.Began = types.K3sStepChange, f.uptime
+		if j.BootID != f.boot { // k3s has started with it, or will
+			j.BootID, j.Began = f.boot, 0
+		}
 		s.Released, a.again = j.To, soon
 		s.Reason = fmt.Sprintf("k3s changes from %s to %s: its binary is in its place.", j.From, j.To)
 	case f.rollsBack():

@@ -68,6 +68,57 @@ func TestABinaryIsPutInItsPlaceAfterTheJournalSaysSo(t *testing.T) {
 	}
 }
 
+// booting are facts of such a server whose power was cut in that step: nothing answers yet, and k3s has started with the
+// boot where anyone can see its process.
+func booting(last bool) facts {
+	f := swapping()
+	if last {
+		f.journal.Commit = commits(f.own, nil, patch)
+	}
+	f.boot, f.uptime, f.agent, f.ill = "later", 2*time.Minute, 0, 0
+	f.known, f.own, f.nodes, f.checked, f.version.Running, f.version.OnDisk = false, types.Node{}, nil, nil, "", false
+	f.evidence.at, f.evidence.staged, f.process.Start = f.uptime, "", 90*time.Second
+	f.found.HasEtcd, f.found.EtcdErr = true, errors.New("refused")
+	return f
+}
+
+// on is the next step of an agent, 10 s later and after another look.
+func (f *facts) on(a action) {
+	f.journal, f.published, f.ill, f.lacked, f.blocked = a.journal, a.status, a.ill, a.lacked, a.blocked
+	f.uptime, f.agent = f.uptime+again, f.agent+again
+	if f.evidence.at != 0 {
+		f.evidence.at = f.uptime
+	}
+}
+
+// The new binary was in its place, and the journal did not say so: k3s has started with it.
+func TestAVersionThatAPowerCutStartedHasItsTimeFromTheBootOn(t *testing.T) {
+	for name, row := range map[string]struct {
+		last   bool
+		change func(*facts)
+		step   types.K3sStep
+		phase  types.KubeLifecyclePhase
+	}{
+		"another server has the former one": {false, func(*facts) {}, types.K3sStepReturn, types.LifecycleReturns},
+		"only kube-init knows the process":  {false, func(f *facts) { f.process, f.kubeInit = k3sprocess.Process{}, true }, types.K3sStepReturn, types.LifecycleReturns},
+		"the last server":                   {true, func(*facts) {}, types.K3sStepChange, types.LifecycleStuck},
+	} {
+		f := booting(row.last)
+		f.evidence.disk = patch
+		row.change(&f)
+		var a action
+		for f.uptime < 2*patchFor && f.journal.Step != types.K3sStepReturn {
+			if a = decide(f); a.call != noCall || a.status.Phase != types.LifecycleChanges && f.uptime < patchFor {
+				t.Fatalf("%s, after %s: call %d, %+v, %+v", name, f.uptime, a.call, a.status, a.journal)
+			}
+			f.on(a)
+		}
+		if a.journal.Step != row.step || a.status.Phase != row.phase || a.status.Released != patch {
+			t.Errorf("%s: %+v, %+v", name, a.status, a.journal)
+		}
+	}
+}
+
 func TestK3sIsRestartedWithItsNewBinaryOnlyWhileTheClusterAllowsIt(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*facts)
