@@ -28,21 +28,33 @@ func (f facts) swaps(a *action) {
 	s, j := &a.status, &a.journal
 	s.Released, a.again = j.From, again
 	s.Reason += "the staged k3s is put in its place."
+	booted, since := j.BootID != f.boot, j.Began
+	if booted {
+		since = f.uptime - f.agent // that was in another boot
+	}
+	runs := booted && f.known && f.own.KubeletVersion == j.To // which a look need not show
+	late := f.uptime >= since+2*swapFor
 	switch e := f.evidence; {
-	case f.busy, e.at == 0:
-		if f.uptime >= j.Began+2*swapFor && j.BootID == f.boot {
+	case !runs && (f.busy || e.at == 0):
+		if late {
 			s.Phase, s.Reason = types.LifecycleStuck, s.Reason+" The disk does not answer."
 		}
-	case e.disk == j.To:
+	case runs, e.disk == j.To:
 		j.Step, j.Began = types.K3sStepChange, f.uptime
-		if j.BootID != f.boot { // k3s has started with it, or will
+		if booted { // k3s has started with it, or will
 			j.BootID, j.Began = f.boot, 0
 		}
 		s.Released, a.again = j.To, soon
 		s.Reason = fmt.Sprintf("k3s changes from %s to %s: its binary is in its place.", j.From, j.To)
+	case booted && e.disk == "": // k3s may have started as To, on whose data From is not to start
+		s.Reason = fmt.Sprintf("k3s changes from %s to %s: the device has booted, and which k3s is on its disk is not known: %s.", j.From, j.To, cmp.Or(e.binary.why, "it does not say its version"))
+		if late {
+			s.Phase = types.LifecycleStuck
+			s.Reason += ` An operator must investigate; the drain lock is kept until that has ended. See operations.md, "Where a change is stuck".`
+		}
 	case f.rollsBack():
 		f.returns(a)
-	case j.BootID != f.boot, f.heard && (f.version.Wanted == j.From || f.hold != ""):
+	case booted, f.heard && (f.version.Wanted == j.From || f.hold != ""):
 		f.goesBack(a, fmt.Sprintf("k3s stays at %s: the change to %s has not begun, and is taken back.", j.From, j.To))
 	case e.disk == j.From && e.staged != j.Sum, f.uptime >= j.Began+swapFor:
 		why := f.failedTo(install)

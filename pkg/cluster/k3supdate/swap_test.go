@@ -77,7 +77,7 @@ func booting(last bool) facts {
 	}
 	f.boot, f.uptime, f.agent, f.ill = "later", 2*time.Minute, 0, 0
 	f.known, f.own, f.nodes, f.checked, f.version.Running, f.version.OnDisk = false, types.Node{}, nil, nil, "", false
-	f.evidence.at, f.evidence.staged, f.process.Start = f.uptime, "", 90*time.Second
+	f.evidence.at, f.evidence.disk, f.evidence.staged, f.process.Start = f.uptime, "", "", 90*time.Second
 	f.found.HasEtcd, f.found.EtcdErr = true, errors.New("refused")
 	return f
 }
@@ -115,6 +115,88 @@ func TestAVersionThatAPowerCutStartedHasItsTimeFromTheBootOn(t *testing.T) {
 		}
 		if a.journal.Step != row.step || a.status.Phase != row.phase || a.status.Released != patch {
 			t.Errorf("%s: %+v, %+v", name, a.status, a.journal)
+		}
+	}
+}
+
+// k3s may have started as the new version with the boot: which binary is in its place is not known yet.
+func TestAStepThatAPowerCutEndedWaitsUntilItIsKnownWhichBinaryIsInItsPlace(t *testing.T) {
+	byKubeInit := func(f *facts) { f.kubeInit = true }
+	unknown := func(f *facts) { f.process, f.kubeInit = k3sprocess.Process{}, true }
+	hangs := func(f *facts) { f.evidence.at = 0 }
+	reports := func(version string) func(*facts) {
+		return func(f *facts) {
+			n := server("n1", version)
+			f.known, f.nodes, f.own, f.version.Running = true, []types.Node{n, server("n2", old)}, n, version
+		}
+	}
+	for name, row := range map[string]struct {
+		change func(*facts)
+		after  time.Duration // of the agent, from which on it is known
+		knows  func(*facts)
+		step   types.K3sStep
+		phase  types.KubeLifecyclePhase
+	}{
+		"the new one, after a minute":                     {func(*facts) {}, time.Minute, func(f *facts) { f.evidence.disk = patch }, types.K3sStepChange, types.LifecycleChanges},
+		"the new one, after a quarter of an hour":         {func(*facts) {}, 15 * time.Minute, func(f *facts) { f.evidence.disk = patch }, types.K3sStepChange, types.LifecycleChanges},
+		"the new one, and kube-init supervises k3s":       {byKubeInit, time.Minute, func(f *facts) { f.evidence.disk = patch }, types.K3sStepChange, types.LifecycleChanges},
+		"the new one, and kube-init alone knows k3s":      {unknown, time.Minute, func(f *facts) { f.evidence.disk = patch }, types.K3sStepChange, types.LifecycleChanges},
+		"the new one, by its kubelet":                     {func(*facts) {}, time.Minute, reports(patch), types.K3sStepChange, types.LifecycleChanges},
+		"the new one, by its kubelet, and the disk hangs": {hangs, time.Minute, reports(patch), types.K3sStepChange, types.LifecycleChanges},
+		"the former one, at once":                         {func(*facts) {}, 0, func(f *facts) { f.evidence.disk = old }, types.K3sStepReturn, types.LifecycleReturns},
+		"the former one, after a minute":                  {func(*facts) {}, time.Minute, func(f *facts) { f.evidence.disk = old }, types.K3sStepReturn, types.LifecycleReturns},
+		"the former one, and kube-init alone knows k3s":   {unknown, time.Minute, func(f *facts) { f.evidence.disk = old }, types.K3sStepReturn, types.LifecycleReturns},
+		"a third one":                          {func(*facts) {}, time.Minute, func(f *facts) { f.evidence.disk = "v1.34.3+k3s1" }, types.K3sStepReturn, types.LifecycleReturns},
+		"never":                                {func(*facts) {}, time.Hour, nil, types.K3sStepSwap, types.LifecycleStuck},
+		"never, and kube-init alone knows k3s": {unknown, time.Hour, nil, types.K3sStepSwap, types.LifecycleStuck},
+		"never, and the disk hangs":            {hangs, time.Hour, nil, types.K3sStepSwap, types.LifecycleStuck},
+		"never, and the kubelet reports the former one": {reports(old), time.Hour, nil, types.K3sStepSwap, types.LifecycleStuck},
+		"never, and the hold file is there":             {func(f *facts) { f.hold = "harvest" }, time.Hour, nil, types.K3sStepSwap, types.LifecycleStuck},
+		"never, and the setting is taken back":          {func(f *facts) { f.version.Wanted = old }, time.Hour, nil, types.K3sStepSwap, types.LifecycleStuck},
+		"never, and an operator takes it back": {func(f *facts) {
+			f.rollback = types.K3sRollbackRequest{Version: patch, RequestedAt: f.now}
+		}, time.Hour, nil, types.K3sStepSwap, types.LifecycleStuck},
+	} {
+		for _, last := range []bool{false, true} {
+			f := booting(last)
+			f.evidence.binary = finding{why: "it takes too long"}
+			row.change(&f)
+			commit := f.journal.Commit
+			var a action
+			for f.agent < row.after {
+				phase, why := types.LifecycleChanges, "which k3s is on its disk"
+				if f.agent >= 2*swapFor {
+					phase = types.LifecycleStuck
+				}
+				switch {
+				case f.evidence.at == 0 && phase == types.LifecycleStuck:
+					why = "The disk does not answer."
+				case f.evidence.at == 0:
+					why = ""
+				}
+				if a = decide(f); a.call != noCall || a.journal.Step != types.K3sStepSwap || a.status.Released != old || a.status.Phase != phase || !strings.Contains(a.status.Reason, why) {
+					t.Fatalf("%s, last %t, after %s: call %d, %+v, %+v", name, last, f.agent, a.call, a.status, a.journal)
+				}
+				f.on(a)
+			}
+			if row.knows != nil {
+				row.knows(&f)
+				a = decide(f)
+			}
+			released := old
+			if a.journal.Step == types.K3sStepChange {
+				released = patch
+			}
+			if goesOn := a.journal.Step == types.K3sStepChange; a.call != noCall || a.journal.Step != row.step || a.status.Phase != row.phase || a.journal.Failed.To != "" || goesOn && a.journal.Commit != commit ||
+				a.status.Released != released && f.evidence.disk != "v1.34.3+k3s1" {
+				t.Errorf("%s, last %t: call %d, %+v, %+v", name, last, a.call, a.status, a.journal)
+			}
+			for until := f.agent + 5*time.Minute; row.knows != nil && f.agent < until; {
+				f.on(a)
+				if a = decide(f); a.call == restore || a.call == restart || a.call == install {
+					t.Fatalf("%s, last %t, after %s: call %d, %+v, %+v", name, last, f.agent, a.call, a.status, a.journal)
+				}
+			}
 		}
 	}
 }
