@@ -319,14 +319,14 @@ func (f facts) goesOn(a *action) {
 	s.Phase, s.Reason = types.LifecycleChanges, fmt.Sprintf("k3s changes from %s to %s: ", j.From, j.To)
 	target := j.To
 	if f.startedAfterAll() {
-		j.Step, j.Began, j.Restarted = types.K3sStepChange, f.uptime, true
+		j.Step, j.Began, j.Restarted, j.Failed = types.K3sStepChange, f.uptime, true, types.K3sFailure{}
 		if f.process.PID != 0 {
 			j.Began = f.process.Start
 		}
 		if f.own.Name != "" { // else no node was heard of since the agent began
 			j.Commit = commits(f.own, f.nodes, j.To)
 		}
-		s.Commit = j.Commit
+		s.Commit, s.Failed = j.Commit, j.Failed
 	}
 	if j.Step == types.K3sStepReturn {
 		s.Commit = ""
@@ -426,14 +426,18 @@ func (f facts) goesOn(a *action) {
 }
 
 // startedAfterAll reports that the version of a change which was taken back, without a failure, was started before its
-// binary was replaced. Without that binary only the last server goes on with it, whose data is of that version.
+// binary was replaced. Without that binary only the last server goes on with it, whose data is of that version. It does
+// so after a failure, too: only to put the binary in its place can have failed there.
 func (f facts) startedAfterAll() bool {
 	j, p := f.journal, f.process
-	if j.Step != types.K3sStepReturn || j.Failed.To != "" || j.Sum == "" || f.busy {
+	if j.Step != types.K3sStepReturn || j.Sum == "" || f.busy {
 		return false
 	}
 	runs, there := f.known && f.own.KubeletVersion == j.To, f.evidence.disk == j.To
 	starts := p.PID != 0 && p.Start >= j.Began || p.PID == 0 && f.kubeInit && j.Began == 0 // 0 only after a boot: what starts then is what is there
+	if j.Failed.To != "" {
+		return runs && j.Commit != ""
+	}
 	return there && (runs || starts) || runs && commits(f.own, f.nodes, j.To) != ""
 }
 

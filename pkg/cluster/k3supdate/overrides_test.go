@@ -339,12 +339,14 @@ func TestTheSettingCuresAnOverrideWithWhichVolumesCannotBeListed(t *testing.T) {
 		change func(*facts)
 		cured  bool
 	}{
-		"for long":         {func(*facts) {}, true},
-		"for a moment":     {func(f *facts) { f.listed = f.uptime - seenAfter + 1 }, false},
-		"it is looked at":  {func(f *facts) { f.unlisted = nil }, false},
-		"etcd needs this":  {func(f *facts) { f.node(1, func(n *types.Node) { n.Ready = types.ConditionUnknown }) }, false},
+		"for long":        {func(*facts) {}, true},
+		"for a moment":    {func(f *facts) { f.listed = f.uptime - seenAfter + 1 }, false},
+		"it is looked at": {func(f *facts) { f.unlisted = nil }, false},
+		"etcd needs this": {func(f *facts) { f.node(1, func(n *types.Node) { n.Ready = types.ConditionUnknown }) }, false},
 		"a node may reboot": {func(f *facts) {
-			f.node(1, func(n *types.Node) { n.Unschedulable, n.DrainInProgress, n.DrainReason = true, types.ConditionFalse, types.DrainForced })
+			f.node(1, func(n *types.Node) {
+				n.Unschedulable, n.DrainInProgress, n.DrainReason = true, types.ConditionFalse, types.DrainForced
+			})
 		}, false},
 		"it is the former": {func(f *facts) { f.override.Sum = was }, true},
 		"nothing else is":  {func(f *facts) { f.override.Sum = another }, false},

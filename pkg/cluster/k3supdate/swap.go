@@ -46,6 +46,9 @@ func (f facts) swaps(a *action) {
 		}
 		s.Released, a.again = j.To, soon
 		s.Reason = fmt.Sprintf("k3s changes from %s to %s: its binary is in its place.", j.From, j.To)
+	case booted && e.disk == "" && late && j.Commit == "": // it does not run, and From may
+		j.Failed = types.K3sFailure{To: j.To, Why: fmt.Sprintf("k3s %s does not run after a boot: %s.", j.To, cmp.Or(e.binary.why, "it does not say its version")), At: f.now.UTC().Truncate(time.Second)}
+		f.goesBack(a, j.Failed.Why)
 	case booted && e.disk == "": // k3s may have started as To, on whose data From is not to start
 		s.Reason = fmt.Sprintf("k3s changes from %s to %s: the device has booted, and which k3s is on its disk is not known: %s.", j.From, j.To, cmp.Or(e.binary.why, "it does not say its version"))
 		if late {
@@ -89,7 +92,10 @@ func (f facts) goesBack(a *action, why string) {
 // fails, it is the only way after a failure, unless the k3s of before still runs; but kube-init
 // of EVE 17.3 never comes to an end of it.
 func (f facts) returned(j types.KubeLifecycleJournal) string {
-	goesOn := j.Failed.To == "" || f.process.PID != 0 && f.process.Start < j.Began && j.Restarted
+	if j.Booted && f.evidence.disk == "" && j.Failed.To != "" && j.Commit == "" {
+		return j.From // as since the boot: From may be there
+	}
+	goesOn := j.Failed.To == "" || j.Commit != "" || f.process.PID != 0 && f.process.Start < j.Began && j.Restarted
 	if j.Sum == "" || f.evidence.disk == j.From || f.uptime >= j.Began+swapFor && !f.kubeInit && (f.evidence.disk != j.To && f.evidence.disk != "" || !goesOn) {
 		return j.From
 	}
@@ -106,10 +112,10 @@ func (f facts) acts(a *action, target string) {
 	}
 	inPlace := f.evidence.disk == target || f.evidence.disk == "" && f.known && !f.version.OnDisk
 	wrong := f.known && f.own.KubeletVersion != target
-	// What is in its place says no version, and k3sconfig has not seen the former one there. Where nothing has failed it
-	// may be the last server, which To may have started on, unless From runs.
+	// What is in its place says no version, and k3sconfig has not seen the former one there. Where nothing has failed, and on
+	// the last server, To may have started, unless From runs.
 	runs := f.known && !wrong
-	nameless := f.evidence.disk == "" && f.evidence.at > j.Began && (j.Failed.To != "" || runs) && !(runs && f.version.OnDisk)
+	nameless := f.evidence.disk == "" && f.evidence.at > j.Began && (j.Failed.To != "" && j.Commit == "" || runs) && !(runs && f.version.OnDisk)
 	ours := f.restarted > j.Began && p.Start >= f.restarted // what it may replay takes its time
 	stale := p.Start < j.Began || back && j.Sum != "" && wrong && f.uptime >= p.Start+swapFor && !ours
 	once := !j.Restarted || j.Sum != "" && wrong && p.PID != 0 && f.uptime >= f.restarted+restartAfter ||

@@ -161,6 +161,9 @@ func TestAStepThatAPowerCutEndedWaitsUntilItIsKnownWhichBinaryIsInItsPlace(t *te
 			f := booting(last)
 			f.evidence.binary = finding{why: "it takes too long"}
 			row.change(&f)
+			if !last && row.after > 2*swapFor && f.evidence.at != 0 {
+				continue // as in the next test
+			}
 			commit := f.journal.Commit
 			var a action
 			for f.agent < row.after {
@@ -197,6 +200,36 @@ func TestAStepThatAPowerCutEndedWaitsUntilItIsKnownWhichBinaryIsInItsPlace(t *te
 					t.Fatalf("%s, last %t, after %s: call %d, %+v, %+v", name, last, f.agent, a.call, a.status, a.journal)
 				}
 			}
+		}
+	}
+}
+
+// It does not run: where another server still has the former version, this one returns to it.
+func TestABinaryThatNeverSaysItsVersionAfterAPowerCutIsReplacedButOnTheLastServer(t *testing.T) {
+	for _, last := range []bool{false, true} {
+		f := booting(last)
+		f.evidence.binary = finding{why: "input/output error"}
+		for f.agent < 2*swapFor {
+			f.on(decide(f))
+		}
+		a := decide(f)
+		if failed := a.journal.Failed.To == patch; failed == last || (a.status.Phase == types.LifecycleReturns) == last || a.status.Released != old || a.call != noCall {
+			t.Fatalf("last %t: call %d, %+v, %+v", last, a.call, a.status, a.journal)
+		}
+		f.on(a)
+		if a = decide(f); (a.call == restore) == last || a.call == restart || a.status.Released != old {
+			t.Errorf("last %t, then: call %d, %+v, %+v", last, a.call, a.status, a.journal)
+		}
+		if last {
+			continue
+		}
+		f.on(a)
+		f.evidence.disk, f.process.Start, f.version.OnDisk = old, f.uptime, true // it is there, and the kube container starts it
+		for range 20 {
+			if a = decide(f); a.call == restore || a.call == restart || a.status.Released != old {
+				t.Fatalf("afterwards: call %d, %+v, %+v", a.call, a.status, a.journal)
+			}
+			f.on(a)
 		}
 	}
 }
@@ -852,6 +885,60 @@ func TestTheFormerBinaryIsPutBackInThePlaceOfOneThatSaysNoVersion(t *testing.T) 
 		if a = decide(f); strings.Contains(a.status.Reason, "could not be put back: EIO") != row.restores {
 			t.Errorf("%s: %s", name, a.status.Reason)
 		}
+	}
+}
+
+// k3s ended by itself while its binary was put in its place, and started as the new version: its data is of that.
+func TestTheLastServerGoesOnWithAVersionThatStartedWhileItsBinaryWasPutInItsPlace(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*facts)
+		step   types.K3sStep
+		call   call
+	}{
+		"it runs":              {func(f *facts) { f.node(0, func(n *types.Node) { n.KubeletVersion = patch }) }, types.K3sStepChange, check},
+		"it starts":            {func(f *facts) { f.known, f.own, f.nodes = false, types.Node{}, nil }, types.K3sStepReturn, noCall},
+		"the former one runs":  {func(f *facts) { f.process.Start = f.uptime - time.Hour }, types.K3sStepReturn, restore},
+		"kube-init knows both": {func(f *facts) { f.process, f.kubeInit = k3sprocess.Process{}, true }, types.K3sStepReturn, restore},
+	} {
+		for _, server := range []string{"the last server", "another one"} {
+			f := swapping()
+			if server == "the last server" {
+				f.journal.Commit = commits(f.own, nil, patch)
+			}
+			f.journal.Began, f.evidence.disk, f.evidence.staged, f.version.OnDisk = f.uptime-swapFor, "", "", false
+			f.journal = decide(f).journal
+			if f.journal.Step != types.K3sStepReturn || f.journal.Failed.To != patch || !f.journal.Restarted {
+				t.Fatalf("%s, %s: %+v", name, server, f.journal)
+			}
+			f.uptime += time.Minute
+			f.evidence.at, f.process.Start = f.uptime, f.uptime-30*time.Second
+			row.change(&f)
+			step, call := row.step, row.call
+			if server == "another one" {
+				step, call = types.K3sStepReturn, restore
+			}
+			a := decide(f)
+			if a.call != call || a.journal.Step != step || (a.journal.Failed.To == "") != (step == types.K3sStepChange) || a.status.Failed != a.journal.Failed || a.status.Released != patch {
+				t.Errorf("%s, %s: call %d, %+v, %+v", name, server, a.call, a.status, a.journal)
+			}
+			f.uptime += swapFor
+			f.evidence.at, f.journal, f.acted = f.uptime, a.journal, acted{restore, f.uptime, errors.New("EIO")}
+			if a = decide(f); call != restore && (a.status.Released != patch || a.call == restart || a.call == restore) {
+				t.Errorf("%s, %s, later: call %d, %+v, %+v", name, server, a.call, a.status, a.journal)
+			}
+		}
+	}
+}
+
+// What kube-init alone knows may be the process of before: only a boot shows that it is not.
+func TestAProcessThatKubeInitAloneKnowsIsNotTakenForOneThatWasStarted(t *testing.T) {
+	f := installed()
+	f.journal.Began, f.process.Start, f.blocked = f.uptime-rebootFor, f.uptime-time.Hour, f.uptime-rebootFor
+	f.journal = decide(f).journal
+	f.process, f.kubeInit, f.uptime = k3sprocess.Process{}, true, f.uptime+time.Minute
+	f.evidence.at = f.uptime
+	if a := decide(f); a.journal.Step != types.K3sStepReturn || a.call != restore {
+		t.Errorf("call %d, %+v, %+v", a.call, a.status, a.journal)
 	}
 }
 
