@@ -80,7 +80,7 @@ func TestTenMinutesOfSilenceAreAProof(t *testing.T) {
 	})
 }
 
-func TestAProofThatIsNotUsedIsMadeAnew(t *testing.T) {
+func TestAProofThatIsNotUsedIsMadeAgain(t *testing.T) {
 	for name, row := range map[string]struct {
 		meanwhile func(*stage) // right after the proof
 		after     time.Duration
