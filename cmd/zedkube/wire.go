@@ -402,7 +402,7 @@ func wire(ctx context.Context, p device.Paths, log *logrus.Logger, out io.Writer
 		"sriov": &sriov.Component{
 			Log: as("sriov"), Pulse: pulses["sriov"],
 			Adapters: adapters, Info: info, Nodes: nodesButWitness, NodePods: kube.NodePods, API: kube.API,
-			Kube: kube, Operations: record, Sysfs: p.Sysfs,
+			Kube: kube, Operations: record, Sysfs: p.Sysfs, BootID: p.Boot,
 		},
 		"names": &names.Component{
 			Log: as("names"), Pulse: pulses["names"],

@@ -25,7 +25,7 @@ type chaos struct {
 // happen is one thing.
 func (c *chaos) happen() {
 	a := c.agents[fmt.Sprint("n", 1+c.r.IntN(3))]
-	switch c.r.IntN(9) {
+	switch c.r.IntN(10) {
 	case 0, 1:
 		vfs := cluster(c.r, 1)[0]
 		a.give(vfs...)
@@ -52,6 +52,13 @@ func (c *chaos) happen() {
 		}
 	case 8:
 		c.cluster.SetLatency(time.Duration(c.r.IntN(3)) * time.Second)
+	case 9:
+		vfs, ran := a.has, a.stop != nil
+		if a.reboot(); ran {
+			a.start()
+		}
+		c.elapse([]time.Duration{0, time.Second, 30 * time.Second, 3 * time.Minute}[c.r.IntN(4)])
+		a.give(vfs...)
 	}
 }
 

@@ -57,16 +57,20 @@ func (f facts) state() state {
 
 // wanted is what the own part should be, nil while it is not known or should not
 // be at all. What sysfs does not show, and what domainmgr has only just stopped
-// naming, stays as it was.
+// naming, stays as it was, with the boot in which it was last seen.
 func (f facts) wanted(s state, m *memory) (*part, time.Duration) {
 	if f.scanned == nil || f.config.Version == "" && len(f.scanned.vfs) == 0 {
 		return nil, lookAgain
 	}
+	want, since, again := part{}, map[string]time.Time{}, lookAgain
 	taken := map[string]bool{}
 	for _, v := range f.scanned.vfs {
 		taken[v.name()], taken[v.Address] = true, true
+		if v.Bound {
+			v.Boot = f.boot
+		}
+		want.VFs = append(want.VFs, v)
 	}
-	want, since, again := part{VFs: slices.Clone(f.scanned.vfs)}, map[string]time.Time{}, lookAgain
 	for _, v := range s.current.VFs {
 		if taken[v.name()] || taken[v.Address] {
 			continue
@@ -174,6 +178,7 @@ const (
 type facts struct {
 	now      time.Time
 	own      string   // this node
+	boot     string   // its boot ID
 	nodes    []string // all of them, this one included
 	scanned  *scanned // nil while domainmgr's list, or what sysfs says of it, is not known
 	config   types.SRIOVConfig
@@ -237,7 +242,8 @@ func decide(f facts) action {
 		f.write(s, want, gone, why, &a)
 		return a
 	}
-	if s.has && s.intact {
+	// Until it is known what the node has, its part may be of the boot before.
+	if s.has && s.intact && f.scanned != nil {
 		f.plugin(s, &a)
 	}
 	return a

@@ -116,6 +116,34 @@ func TestDecide(t *testing.T) {
 			summary{why: ownPart, keys: []string{"config.json", "node.n1.json"}, resources: []string{"eth5_vf2", "eth7_vf1"}},
 		},
 		{
+			"that a function was bound in another boot is told in the own part alone",
+			func(f *facts) { f.boot = "second" },
+			summary{why: ownPart, keys: []string{"node.n1.json"}},
+		},
+		{
+			"not while it is not seen to be bound again",
+			func(f *facts) { f.boot, f.scanned = "second", &scanned{unread: []string{a.Address}} },
+			summary{again: lookAgain},
+		},
+		{
+			"nor of one that is not bound",
+			func(f *facts) {
+				f.boot = "second"
+				f.config, f.scanned = held(map[string][]vf{"n1": {unbound}, "n2": {c}}), shown(unbound)
+			},
+			summary{again: lookAgain},
+		},
+		{
+			"a plug-in that has started in another boot is restarted",
+			func(f *facts) {
+				again := a
+				again.Boot = "second"
+				f.boot, f.config = "second", held(map[string][]vf{"n1": {again}, "n2": {c}})
+				f.plugins = []types.SRIOVPlugin{plugin(mark, 2*time.Hour)}
+			},
+			summary{restart: 1, again: lookAgain},
+		},
+		{
 			"a function that moved is told at once",
 			func(f *facts) { f.scanned = shown(at("eth5", 1, "0000:3b:0a.7")) },
 			summary{why: ownPart, keys: []string{"config.json", "node.n1.json"}, resources: []string{"eth5_vf1", "eth7_vf1"}},
@@ -235,6 +263,16 @@ func TestDecide(t *testing.T) {
 				f.config.Data[mergedKey] = `{"since":"2026-03-04T11:35:00Z"}`
 			},
 			summary{restart: 1, again: lookAgain},
+		},
+		{
+			"a plug-in is not judged while what the node has is not known",
+			func(f *facts) { f.scanned, f.plugins = nil, []types.SRIOVPlugin{plugin("other", 0)} },
+			summary{again: lookAgain},
+		},
+		{
+			"nor is one without mark",
+			func(f *facts) { f.scanned, f.plugins = nil, []types.SRIOVPlugin{plugin("", 30*time.Minute)} },
+			summary{again: lookAgain},
 		},
 		{
 			"a plug-in is not judged by a configuration that lacks the own functions",

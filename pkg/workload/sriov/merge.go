@@ -250,13 +250,17 @@ type vf struct {
 	Device  string `json:"device"`
 	Address string `json:"address"`         // on the PCI bus
 	Bound   bool   `json:"bound,omitempty"` // to vfio-pci: else the plug-in does not offer it
+	// Boot is the boot ID in which it was Bound. A reboot ends that, and neither the
+	// pod of a plug-in nor its mark: the plug-in may have started before the function
+	// was bound again.
+	Boot string `json:"boot,omitempty"`
 }
 
 // name is the resource's, without its prefix.
 func (v vf) name() string { return fmt.Sprintf("%s_vf%d", v.PF, v.Index) }
 
 // place is the function without what its driver is.
-func (v vf) place() vf { v.Bound = false; return v }
+func (v vf) place() vf { v.Bound, v.Boot = false, ""; return v }
 
 func (v vf) valid() bool {
 	return pfName.MatchString(v.PF) && v.Index >= 0 && v.Index <= maxIndex &&
@@ -330,13 +334,17 @@ func readMerged(text string) time.Time {
 // nothing is the fingerprint of a part of which no function can be offered.
 const nothing = "none"
 
-// fingerprint is of what the plug-in of that node can offer. A plug-in that has
-// started with the same needs no restart.
+// fingerprint is of what the plug-in of that node can offer, and since which boot.
+// A plug-in that has started with the same needs no restart.
 func (p part) fingerprint() string {
 	var lines []string
 	for _, v := range p.VFs {
 		if v.Bound {
-			lines = append(lines, strings.Join([]string{v.name(), v.Vendor, v.Device, v.Address}, " "))
+			line := []string{v.name(), v.Vendor, v.Device, v.Address}
+			if v.Boot != "" { // else an earlier release has written it, and its mark counts
+				line = append(line, v.Boot)
+			}
+			lines = append(lines, strings.Join(line, " "))
 		}
 	}
 	if lines == nil {

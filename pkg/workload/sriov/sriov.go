@@ -79,7 +79,8 @@ type Component struct {
 
 	Operations types.OperationLog
 
-	Sysfs string // DefaultSysfs, below the root
+	Sysfs  string // DefaultSysfs, below the root
+	BootID string
 
 	// What this process remembers. Losing it costs a repeated look, or one restart
 	// of the plug-in.
@@ -172,7 +173,7 @@ func (c *Component) restart(ctx context.Context, a action) error {
 	for _, pod := range a.restart {
 		failed := c.Kube.RestartSRIOVPlugin(ctx, pod)
 		if failed == nil {
-			c.Log.WithField("pod", pod.Name).Info("SR-IOV device plug-in restarted: its configuration has changed")
+			c.Log.WithField("pod", pod.Name).Info("SR-IOV device plug-in restarted: what it can offer has changed")
 		}
 		err = errors.Join(err, failed)
 	}
@@ -258,7 +259,7 @@ func (c *Component) look(ctx context.Context, shown *scanned) (f facts, due bool
 		c.seen = "" // by the time it is known again anything may have changed
 		return facts{}, false, nil
 	}
-	f = facts{now: time.Now(), own: own.Name, scanned: shown, memory: c.memory}
+	f = facts{now: time.Now(), own: own.Name, boot: c.BootID, scanned: shown, memory: c.memory}
 	f.nodes = slices.Sorted(maps.Keys(nodes))
 	seen := c.situation(f)
 	if seen == c.seen && f.now.Before(c.next) {

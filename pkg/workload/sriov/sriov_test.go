@@ -105,6 +105,54 @@ func TestAFunctionThatGetsItsDriverLaterIsOffered(t *testing.T) {
 	})
 }
 
+// The plug-in's pod, with its mark, survives a reboot; what it offers, and that a
+// function is bound, does not.
+func TestAfterARebootThePluginOffersWhatIsBoundAfterItsContainerStarted(t *testing.T) {
+	for name, boots := range map[string]func(a *agent){
+		"domainmgr names it a minute later": func(a *agent) {
+			a.start()
+			a.stage.pass(time.Minute)
+			a.give(three()...)
+		},
+		"sysfs shows it ten minutes later": func(a *agent) {
+			_ = a.adapters.Publish(types.Global, types.AssignableAdapters{Initialized: true, IoBundleList: bundles(three())})
+			a.start()
+			a.stage.pass(10 * time.Minute)
+			a.give(three()...)
+		},
+		"domainmgr has bound it before the agent starts": func(a *agent) {
+			a.stage.pass(time.Minute)
+			a.give(three()...)
+			a.start()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, "n1")
+				defer s.end()
+				a := s.agents["n1"]
+				a.give(three()...)
+				s.start()
+				s.pass(20 * time.Minute)
+				s.settled("n1")
+				before := s.restarts()
+				a.reboot()
+				s.pass(time.Second)
+				boots(a)
+				s.pass(5 * time.Minute)
+				s.settled("n1")
+				if n := s.restarts() - before; n != 1 {
+					t.Errorf("%d restarts after a reboot", n)
+				}
+				a.stop()
+				a.start() // in the same boot
+				s.pass(time.Minute)
+				s.quiet()
+			})
+		})
+	}
+}
+
 func TestANodeThatLeavesTakesItsPartAndAttachmentsAlongAndNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, "n1", "n2")

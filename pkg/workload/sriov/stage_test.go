@@ -2,6 +2,7 @@ package sriov
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -30,7 +31,7 @@ type stage struct {
 	api     pubsub.Table[types.APIStatus]
 	cluster *kubetest.Cluster
 	agents  map[string]*agent
-	loaded  map[string]map[string][]string // what each plug-in, by UID, offers since it started
+	loaded  map[string]map[string][]string // what each plug-in, by container, offers since it started
 	marks   map[string]string              // of plug-ins, by UID
 }
 
@@ -41,6 +42,7 @@ type agent struct {
 	name     string
 	host     host
 	has      []vf
+	boots    int
 	adapters pubsub.Table[types.AssignableAdapters]
 	info     pubsub.Table[types.EdgeNodeInfo]
 	kube     Kube
@@ -91,7 +93,7 @@ func (a *agent) start() {
 	c := &Component{
 		Log: a.stage.log.WithField("agent", a.name), Pulse: &loop.Pulse{}, Operations: types.NoOperations{},
 		Adapters: &a.adapters, Info: &a.info, Nodes: &a.stage.nodes, NodePods: &a.stage.pods, API: &a.stage.api,
-		Kube: a.kube, Sysfs: a.host.dir,
+		Kube: a.kube, Sysfs: a.host.dir, BootID: fmt.Sprint("boot-", a.boots),
 	}
 	ctx, cancel := context.WithCancel(a.stage.t.Context())
 	done := make(chan struct{})
@@ -137,21 +139,38 @@ func (s *stage) watch() {
 			continue
 		}
 		s.marks[pod.UID] = pod.Part
-		if _, ran := s.loaded[pod.UID]; ran || config.Version == "" {
+		if _, ran := s.loaded[a.container(pod)]; ran || config.Version == "" {
 			continue
 		}
 		offers, err := started(config.Data[configKey], devicesOf(a.has))
 		if err != nil {
 			s.t.Fatalf("the plug-in of %s ends: %v\n%s", name, err, config.Data[configKey])
 		}
-		s.loaded[pod.UID] = offers
+		s.loaded[a.container(pod)] = offers
 	}
 }
 
 // offers is what the plug-in of the node offers.
 func (a *agent) offers() map[string][]string {
 	pod, _ := a.stage.cluster.Plugin(a.name)
-	return a.stage.loaded[pod.UID]
+	return a.stage.loaded[a.container(pod)]
+}
+
+// container is the one that runs in the pod: a pod of a DaemonSet survives a reboot,
+// and its container starts again.
+func (a *agent) container(pod types.SRIOVPlugin) string {
+	return fmt.Sprint(pod.UID, " in boot ", a.boots)
+}
+
+// reboot ends the agent and has the node start again. sysfs shows no function, and
+// domainmgr names none, until it is told to.
+func (a *agent) reboot() {
+	if a.stop != nil {
+		a.stop()
+	}
+	a.boots++
+	a.host = newHost(a.stage.t)
+	a.give()
 }
 
 // settled checks that every plug-in offers what its node has, under its name.
