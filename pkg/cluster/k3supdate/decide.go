@@ -436,7 +436,7 @@ func (f facts) startedAfterAll() bool {
 	runs, there := f.known && f.own.KubeletVersion == j.To, f.evidence.disk == j.To
 	starts := p.PID != 0 && p.Start >= j.Began || p.PID == 0 && f.kubeInit && j.Began == 0 // 0 only after a boot: what starts then is what is there
 	if j.Failed.To != "" {
-		return runs && j.Commit != ""
+		return (runs || there && starts) && j.Commit != ""
 	}
 	return there && (runs || starts) || runs && commits(f.own, f.nodes, j.To) != ""
 }

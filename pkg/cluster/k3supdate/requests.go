@@ -60,6 +60,9 @@ func (f facts) rollsBack() bool {
 func (f facts) returns(a *action) {
 	j := &a.journal
 	j.Failed = types.K3sFailure{To: j.To, Why: "An operator took the change to " + j.To + " back.", At: f.now.UTC().Truncate(time.Second)}
+	if j.Step == types.K3sStepChange {
+		j.Commit = "" // the last server returns, too, as its operator says
+	}
 	f.goesBack(a, fmt.Sprintf("k3s returns from %s to %s: an operator took the change back.", j.To, j.From))
 }
 

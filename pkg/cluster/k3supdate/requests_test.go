@@ -162,6 +162,13 @@ func TestASingleNodeReturnsOnlyWithItsDatastore(t *testing.T) {
 	if a = decide(f); a.journal.Step != types.K3sStepReturn || a.status.Released != old || a.journal.Failed.To != patch {
 		t.Errorf("with consent: %+v, %+v", a.status, a.journal)
 	}
+	for range 10 { // also where k3s is not stopped before it, against the instructions
+		f.on(a)
+		f.known, f.version.Running = true, patch
+		if a = decide(f); a.journal.Step != types.K3sStepReturn || a.journal.Began != f.journal.Began || a.status.Released != old {
+			t.Fatalf("with consent, and k3s runs: %+v, %+v", a.status, a.journal)
+		}
+	}
 	f = alone()
 	f.found.HasEtcd, f.evidence.disk, f.rollback = true, old, types.K3sRollbackRequest{RequestedAt: f.now, Version: patch, LoseChanges: true}
 	if a = decide(f); a.journal.Step == types.K3sStepReturn || a.status.Rollback.Lacks == "" {

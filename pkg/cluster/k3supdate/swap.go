@@ -46,9 +46,6 @@ func (f facts) swaps(a *action) {
 		}
 		s.Released, a.again = j.To, soon
 		s.Reason = fmt.Sprintf("k3s changes from %s to %s: its binary is in its place.", j.From, j.To)
-	case booted && e.disk == "" && late && j.Commit == "": // it does not run, and From may
-		j.Failed = types.K3sFailure{To: j.To, Why: fmt.Sprintf("k3s %s does not run after a boot: %s.", j.To, cmp.Or(e.binary.why, "it does not say its version")), At: f.now.UTC().Truncate(time.Second)}
-		f.goesBack(a, j.Failed.Why)
 	case booted && e.disk == "": // k3s may have started as To, on whose data From is not to start
 		s.Reason = fmt.Sprintf("k3s changes from %s to %s: the device has booted, and which k3s is on its disk is not known: %s.", j.From, j.To, cmp.Or(e.binary.why, "it does not say its version"))
 		if late {
@@ -92,9 +89,6 @@ func (f facts) goesBack(a *action, why string) {
 // fails, it is the only way after a failure, unless the k3s of before still runs; but kube-init
 // of EVE 17.3 never comes to an end of it.
 func (f facts) returned(j types.KubeLifecycleJournal) string {
-	if j.Booted && f.evidence.disk == "" && j.Failed.To != "" && j.Commit == "" {
-		return j.From // as since the boot: From may be there
-	}
 	goesOn := j.Failed.To == "" || j.Commit != "" || f.process.PID != 0 && f.process.Start < j.Began && j.Restarted
 	if j.Sum == "" || f.evidence.disk == j.From || f.uptime >= j.Began+swapFor && !f.kubeInit && (f.evidence.disk != j.To && f.evidence.disk != "" || !goesOn) {
 		return j.From

@@ -161,9 +161,6 @@ func TestAStepThatAPowerCutEndedWaitsUntilItIsKnownWhichBinaryIsInItsPlace(t *te
 			f := booting(last)
 			f.evidence.binary = finding{why: "it takes too long"}
 			row.change(&f)
-			if !last && row.after > 2*swapFor && f.evidence.at != 0 {
-				continue // as in the next test
-			}
 			commit := f.journal.Commit
 			var a action
 			for f.agent < row.after {
@@ -200,36 +197,6 @@ func TestAStepThatAPowerCutEndedWaitsUntilItIsKnownWhichBinaryIsInItsPlace(t *te
 					t.Fatalf("%s, last %t, after %s: call %d, %+v, %+v", name, last, f.agent, a.call, a.status, a.journal)
 				}
 			}
-		}
-	}
-}
-
-// It does not run: where another server still has the former version, this one returns to it.
-func TestABinaryThatNeverSaysItsVersionAfterAPowerCutIsReplacedButOnTheLastServer(t *testing.T) {
-	for _, last := range []bool{false, true} {
-		f := booting(last)
-		f.evidence.binary = finding{why: "input/output error"}
-		for f.agent < 2*swapFor {
-			f.on(decide(f))
-		}
-		a := decide(f)
-		if failed := a.journal.Failed.To == patch; failed == last || (a.status.Phase == types.LifecycleReturns) == last || a.status.Released != old || a.call != noCall {
-			t.Fatalf("last %t: call %d, %+v, %+v", last, a.call, a.status, a.journal)
-		}
-		f.on(a)
-		if a = decide(f); (a.call == restore) == last || a.call == restart || a.status.Released != old {
-			t.Errorf("last %t, then: call %d, %+v, %+v", last, a.call, a.status, a.journal)
-		}
-		if last {
-			continue
-		}
-		f.on(a)
-		f.evidence.disk, f.process.Start, f.version.OnDisk = old, f.uptime, true // it is there, and the kube container starts it
-		for range 20 {
-			if a = decide(f); a.call == restore || a.call == restart || a.status.Released != old {
-				t.Fatalf("afterwards: call %d, %+v, %+v", a.call, a.status, a.journal)
-			}
-			f.on(a)
 		}
 	}
 }
@@ -895,8 +862,11 @@ func TestTheLastServerGoesOnWithAVersionThatStartedWhileItsBinaryWasPutInItsPlac
 		step   types.K3sStep
 		call   call
 	}{
-		"it runs":              {func(f *facts) { f.node(0, func(n *types.Node) { n.KubeletVersion = patch }) }, types.K3sStepChange, check},
-		"it starts":            {func(f *facts) { f.known, f.own, f.nodes = false, types.Node{}, nil }, types.K3sStepReturn, noCall},
+		"it runs":   {func(f *facts) { f.node(0, func(n *types.Node) { n.KubeletVersion = patch }) }, types.K3sStepChange, check},
+		"it starts": {func(f *facts) { f.known, f.own, f.nodes = false, types.Node{}, nil }, types.K3sStepReturn, noCall},
+		"it starts, and its binary is seen": {func(f *facts) {
+			f.known, f.own, f.nodes, f.evidence.disk = false, types.Node{}, nil, patch
+		}, types.K3sStepChange, noCall},
 		"the former one runs":  {func(f *facts) { f.process.Start = f.uptime - time.Hour }, types.K3sStepReturn, restore},
 		"kube-init knows both": {func(f *facts) { f.process, f.kubeInit = k3sprocess.Process{}, true }, types.K3sStepReturn, restore},
 	} {
