@@ -126,26 +126,22 @@ func (s *stage) ahead(n int) {
 }
 
 func TestWhatWasRotatedAwayIsReadWhereTheClockWasSetBack(t *testing.T) {
+	rotates := func(s *stage) {
+		s.says(6, 8)
+		s.kubelet.rotate("c")
+		time.Sleep(time.Second)
+		s.says(9, 12)
+	}
 	for name, c := range map[string]struct {
 		before, meanwhile, then func(s *stage)
 	}{
 		"before the last known line": {
-			before: func(s *stage) { s.says(3, 5) },
-			meanwhile: func(s *stage) {
-				s.says(6, 8)
-				s.kubelet.rotate("c")
-				time.Sleep(time.Second)
-				s.says(9, 12)
-			},
+			before:    func(s *stage) { s.says(3, 5) },
+			meanwhile: rotates,
 		},
 		"after the last known line": {
-			before: func(s *stage) { s.ahead(3); s.ahead(4); s.ahead(5) },
-			meanwhile: func(s *stage) {
-				s.says(6, 8)
-				s.kubelet.rotate("c")
-				time.Sleep(time.Second)
-				s.says(9, 12)
-			},
+			before:    func(s *stage) { s.ahead(3); s.ahead(4); s.ahead(5) },
+			meanwhile: rotates,
 		},
 		"and it was rotated several times": {
 			before: func(s *stage) { s.ahead(3); s.ahead(4); s.ahead(5) },
@@ -169,10 +165,7 @@ func TestWhatWasRotatedAwayIsReadWhereTheClockWasSetBack(t *testing.T) {
 		"and the container ended": {
 			before: func(s *stage) { s.says(3, 5) },
 			meanwhile: func(s *stage) {
-				s.says(6, 8)
-				s.kubelet.rotate("c")
-				time.Sleep(time.Second)
-				s.says(9, 12)
+				rotates(s)
 				s.kubelet.stop("c")
 				s.show("c")
 			},

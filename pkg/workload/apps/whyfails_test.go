@@ -177,15 +177,15 @@ func TestAFenceThatFailsByItselfIsToldWithTheFailover(t *testing.T) {
 	}
 	s.node("n2", func(n *types.Node) { n.OutOfService = true })
 	if s.follow(); tells() {
-		t.Error("it is told of a node that is fenced")
+		t.Error("the reason names a failed fence of a node that is fenced")
 	}
 	s.node("n2", func(n *types.Node) { n.OutOfService = false })
 	s.follow().rest["uid-n2"] = pause{until: up - maxPause, why: "fence node n2: denied", act: actFence}
 	if tells() {
-		t.Error("it is told of a former loss")
+		t.Error("the reason names a failed fence of a former loss")
 	}
 	s.rest["uid-n2"] = pause{until: up, why: "fence node n2: denied", act: actUnfence}
 	if tells() {
-		t.Error("it is told of a fence what failed when one was removed")
+		t.Error("the reason names a failed fence where the removal of one failed")
 	}
 }
