@@ -219,7 +219,7 @@ func (c *Component) Step(ctx context.Context) error {
 			c.gathered.at = 0 // what was seen before it counts no longer
 			c.swaps++
 		case restart:
-			c.restarted, c.refused = f.uptime, false
+			c.restarted = f.uptime
 		}
 		by, why := types.SettingK3sVersion, a.status.Reason
 		switch {
